@@ -1,0 +1,265 @@
+"""Adapters: the code that talks to a tool, and what it promises about repeating a call.
+
+    @adapter(contract=idempotent())
+    def charge(request: Request) -> Json: ...
+
+A contract is a promise of the tool that nothing here can verify. The default, `opaque`, promises
+nothing. An adapter gets a `Request` and returns a JSON value. It raises `ToolRejected` to say that the
+tool had no effect; every other exception means that the outcome is unknown.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple, overload
+
+from agent_replay.clock import NANOSECONDS
+from agent_replay.errors import AdapterMismatch, InvalidInput
+from agent_replay.lifecycles.step import Contract
+from agent_replay.values import Json
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+FOREVER = None
+"""A key window without end."""
+DURATION_SECONDS_MAX = 10 * 365 * 86_400
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}\Z")
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,31}\Z")
+
+
+class ToolRejected(Exception):
+    """The tool refused this call and had no effect.
+
+    It speaks of this call alone, unless `covers_key` says that no call with this key had an effect.
+    """
+
+    def __init__(self, reason: str = "", *, covers_key: bool = False) -> None:
+        super().__init__(reason)
+        self.covers_key = covers_key
+
+
+class Request(NamedTuple):
+    """One call of a tool, as its adapter receives it.
+
+    `key` is the same for every attempt. `send_before` is in seconds since the epoch (UTC): a request
+    must leave before it; None means that there is no limit.
+    """
+
+    run: str
+    step: str
+    key: str
+    attempt: int
+    arguments: Json
+    send_before: float | None
+
+
+class Found(NamedTuple):
+    """A probe's answer: the key is known, and this was the result."""
+
+    result: Json
+
+
+class Absent(NamedTuple):
+    """A probe's answer: the key is not known to the tool."""
+
+
+class Terms(NamedTuple):
+    """A contract with its terms; durations in nanoseconds, None where a term does not apply."""
+
+    contract: Contract
+    key_window_ns: int | None = None
+    lands_within_ns: int | None = None
+    settles_within_ns: int | None = None
+
+    def pinned(self) -> dict[str, Json]:
+        """Return the terms as the JSON object that a run pins."""
+        terms: dict[str, Json] = {"contract": self.contract.value}
+        for name in ("key_window_ns", "lands_within_ns", "settles_within_ns"):
+            value = getattr(self, name)
+            if value is not None:
+                terms[name] = value
+        return terms
+
+
+def read_only() -> Terms:
+    """Return the contract of a tool without effects: it may be asked again at any time."""
+    return Terms(Contract.READ_ONLY)
+
+
+def idempotent(
+    *,
+    key_window: float | timedelta | None = FOREVER,
+    lands_within: float | timedelta | None = None,
+) -> Terms:
+    """Return the contract of a tool that treats every arrival of a key as one request.
+
+    It does so within `key_window` of the key's first arrival, and a request lands within
+    `lands_within` of leaving, or never. Both in seconds, or as a timedelta.
+    """
+    if key_window is None:
+        if lands_within is not None:
+            raise InvalidInput("idempotent: lands_within has no meaning without a key_window; drop it")
+        return Terms(Contract.IDEMPOTENT)
+    if lands_within is None:
+        raise InvalidInput("idempotent: a key_window needs lands_within, the time a request may be under way")
+    window_ns = _nanoseconds("key_window", key_window)
+    lands_ns = _nanoseconds("lands_within", lands_within)
+    if window_ns <= lands_ns:
+        raise InvalidInput("idempotent: key_window must be longer than lands_within, or nothing can be sent")
+    return Terms(Contract.IDEMPOTENT, key_window_ns=window_ns, lands_within_ns=lands_ns)
+
+
+def queryable(*, settles_within: float | timedelta) -> Terms:
+    """Return the contract of a tool whose probe looks a key up.
+
+    Once a call has returned, raised or lost its process, whatever it sent lands within
+    `settles_within` (seconds, or a timedelta), or never.
+    """
+    return Terms(Contract.QUERYABLE, settles_within_ns=_nanoseconds("settles_within", settles_within))
+
+
+def opaque() -> Terms:
+    """Return the contract of a tool that promises nothing."""
+    return Terms(Contract.OPAQUE)
+
+
+def _nanoseconds(name: str, duration: float | timedelta) -> int:
+    total = duration if isinstance(duration, (int, float)) else duration.total_seconds()
+    if isinstance(duration, bool) or not math.isfinite(total) or not 0 < total <= DURATION_SECONDS_MAX:
+        raise InvalidInput(f"{name}: {duration!r} is not a duration; give seconds above 0, at most ten years")
+    return round(total * NANOSECONDS)
+
+
+Call = Callable[[Request], Json]
+Probe = Callable[[Request], Found | Absent]
+
+
+class Adapter:
+    """A tool call with its identity (`name@version`) and its contract.
+
+    Raises `InvalidInput` for a name or version that is not plain, for a coroutine or generator
+    function, and for a probe that is missing or has no use.
+    """
+
+    __slots__ = ("call", "name", "probe", "source", "terms", "version")
+
+    def __init__(self, call: Call, *, name: str, version: str, terms: Terms, probe: Probe | None) -> None:
+        if not _NAME.match(name):
+            raise InvalidInput(f"adapter name {ascii(name)}: use letters, digits, '_', '.' or '-', from a letter on")
+        if not _VERSION.match(version):
+            raise InvalidInput(f"adapter {name}: version {ascii(version)}: use letters, digits, '.', '_', '+' or '-'")
+        _refuse_unfinished(name, call)
+        if terms.contract is Contract.QUERYABLE and probe is None:
+            raise InvalidInput(f"adapter {name}: a queryable adapter needs a probe; give probe=")
+        if terms.contract is not Contract.QUERYABLE and probe is not None:
+            raise InvalidInput(f"adapter {name}: a probe has no use for the contract {terms.contract}; drop it")
+        if probe is not None:
+            _refuse_unfinished(name, probe)
+        self.call = call
+        self.name = name
+        self.version = version
+        self.terms = terms
+        self.probe = probe
+        self.source = _source_digest(call)
+
+    @property
+    def identity(self) -> str:
+        """Return `name@version`."""
+        return f"{self.name}@{self.version}"
+
+    def __call__(self, request: Request) -> Json:
+        """Call the tool, as the runtime does."""
+        return self.call(request)
+
+    def __repr__(self) -> str:
+        return f"<adapter {self.identity}, {self.terms.contract}>"
+
+
+@overload
+def adapter(function: Call, /) -> Adapter: ...
+@overload
+def adapter(
+    *,
+    name: str | None = None,
+    version: str = "1",
+    contract: Terms | None = None,
+    probe: Probe | None = None,
+) -> Callable[[Call], Adapter]: ...
+def adapter(
+    function: Call | None = None,
+    /,
+    *,
+    name: str | None = None,
+    version: str = "1",
+    contract: Terms | None = None,
+    probe: Probe | None = None,
+) -> Adapter | Callable[[Call], Adapter]:
+    """Make an adapter of a plain function; `opaque` unless a contract is given."""
+
+    def decorate(call: Call) -> Adapter:
+        named = name if name is not None else getattr(call, "__name__", "")
+        return Adapter(call, name=named, version=version, terms=contract or opaque(), probe=probe)
+
+    return decorate if function is None else decorate(function)
+
+
+def _refuse_unfinished(name: str, function: Callable[[Request], object]) -> None:
+    """Refuse what returns before it has done its work: its call would be taken for a result."""
+    if not callable(function):
+        raise InvalidInput(f"adapter {name}: {ascii(function)} is not callable")
+    inner: object = inspect.unwrap(function)
+    if not inspect.isroutine(inner):
+        inner = getattr(type(inner), "__call__", inner)  # noqa: B004 - the method itself is looked at
+    inner = getattr(inner, "func", inner)
+    for found, word in (
+        (inspect.iscoroutinefunction(inner), "coroutine"),
+        (inspect.isasyncgenfunction(inner), "asynchronous generator"),
+        (inspect.isgeneratorfunction(inner), "generator"),
+    ):
+        if found:
+            raise InvalidInput(f"adapter {name}: a {word} function does its work after it returned; make it a plain one")
+
+
+def _source_digest(function: Call) -> str:
+    """Return 32 hex digits that change when the adapter's source does; empty if there is no source."""
+    try:
+        source = inspect.getsource(inspect.unwrap(function))
+    except (OSError, TypeError):
+        return ""
+    return sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+class Registry:
+    """The adapters of one runtime, by identity."""
+
+    def __init__(self, adapters: Iterable[Adapter]) -> None:
+        self._adapters: dict[str, Adapter] = {}
+        for one in adapters:
+            if not isinstance(one, Adapter):
+                raise InvalidInput(f"{ascii(one)} is not an adapter; decorate the function with @adapter")
+            if one.identity in self._adapters:
+                raise InvalidInput(f"adapter {one.identity} is registered twice; give one another name or version")
+            self._adapters[one.identity] = one
+
+    def __iter__(self) -> Iterable[str]:
+        return iter(self._adapters)
+
+    def get(self, identity: str) -> Adapter:
+        """Return the adapter, or raise `AdapterMismatch` saying what is registered instead."""
+        found = self._adapters.get(identity)
+        if found is None:
+            name = identity.partition("@")[0]
+            others = sorted(other for other in self._adapters if other.partition("@")[0] == name)
+            known = f"registered is {', '.join(others)}" if others else f"registered: {', '.join(sorted(self._adapters)) or 'none'}"
+            raise AdapterMismatch(f"adapter {identity} is missing; {known}; register it and resume")
+        return found
+
+    def has(self, identity: str) -> bool:
+        """Return whether the adapter is registered."""
+        return identity in self._adapters

@@ -1,0 +1,144 @@
+"""A run in this process: its history, and the only way to add to it.
+
+Rows are drafted on a projected head and committed together. The history is taken over only when the
+commit has returned, so what this object shows is durable, or drafted and not yet shown to anybody.
+Whoever reads or adds holds `lock`: a driver, and beside it an operator or a cancel from another thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from threading import RLock
+
+from agent_replay.clock import Clock, Reading
+from agent_replay.events import Event, Head, StepRow
+from agent_replay.history import SENDS, OpenStep, RunHistory, next_head, next_open
+from agent_replay.lifecycles.run import RunEvent, RunState
+from agent_replay.lifecycles.step import Actor, Contract, StepEvent, StepState
+from agent_replay.store.writer import Store
+
+logger = logging.getLogger("agent_replay")
+
+OnEvent = Callable[[str, Event], None]
+
+
+class LiveRun:
+    """One run with a history that grows."""
+
+    def __init__(self, store: Store, history: RunHistory, clock: Clock, on_event: OnEvent | None) -> None:
+        self.lock = RLock()
+        self.store = store
+        self.history = history
+        self._clock = clock
+        self._on_event = on_event
+        self._drafts: list[tuple[Event, Head, OpenStep]] = []
+
+    @property
+    def id(self) -> str:
+        """Return the caller's id of the run."""
+        return self.history.registration.id
+
+    @property
+    def head(self) -> Head:
+        """Return where the run stands, drafts included."""
+        return self._drafts[-1][1] if self._drafts else self.history.head
+
+    @property
+    def open(self) -> OpenStep:
+        """Return what is known of the open step, drafts included."""
+        return self._drafts[-1][2] if self._drafts else self.history.open
+
+    @property
+    def step(self) -> StepRow:
+        """Return the row of the open step, drafts included."""
+        return self.history.steps[self.head.step - 1]
+
+    @property
+    def state(self) -> StepState:
+        """Return the state of the open step, drafts included."""
+        return StepState(self.head.state)
+
+    @property
+    def run_state(self) -> RunState:
+        """Return the state of the run, drafts included."""
+        return RunState(self.head.run_state)
+
+    def now(self) -> Reading:
+        """Return what the clocks show."""
+        return self._clock.read()
+
+    def draft(
+        self, event: StepEvent | RunEvent, actor: Actor, payload: str, *, now: Reading | None = None
+    ) -> Event:
+        """Draft the next row, judged by the machine; raises `IllegalMove` and drafts nothing.
+
+        A writer that takes the run over adopts it in the same transaction.
+        """
+        now = now or self.now()
+        before = len(self._drafts)
+        try:
+            if self.head.epoch != self.store.epoch:
+                self._add(RunEvent.ADOPT, Actor.RECOVERY, "{}", now)
+            return self._add(event, actor, payload, now)
+        except BaseException:
+            del self._drafts[before:]  # an adopt is never written alone
+            raise
+
+    def _add(self, event: StepEvent | RunEvent, actor: Actor, payload: str, now: Reading) -> Event:
+        contract = Contract(self.step.contract) if isinstance(event, StepEvent) else None
+        head, known = self.head, self.open
+        row = self.store.next_event(head, contract, event, actor, payload=payload, now=now)
+        self._drafts.append((row, next_head(head, row), next_open(head, known, row)))
+        return row
+
+    def forget(self) -> None:
+        """Drop the drafts."""
+        self._drafts.clear()
+
+    def drafted(self) -> list[Event]:
+        """Return the drafted rows."""
+        return [row for row, _, _ in self._drafts]
+
+    def commit(self) -> None:
+        """Write the drafts; durable when it returns.
+
+        If the last draft is a request and fails before the commit, what came before it is committed by
+        itself and the error raised: an acknowledgement must not be lost because the next step cannot start.
+        """
+        if not self._drafts:
+            return
+        rows = self.drafted()
+        keep = len(rows) - 1 if rows[-1].event in SENDS else 0
+        if keep and rows[keep - 1].event == RunEvent.ADOPT:
+            keep = 0  # an adopt is never written alone
+        try:
+            error = self.store.append(rows, keep=keep)
+        except BaseException:
+            self._drafts.clear()
+            raise
+        self.committed(len(rows) if error is None else keep)
+        if error is not None:
+            raise error
+
+    def committed(self, count: int) -> None:
+        """Take over the first `count` drafts, which are durable, drop the others, and tell the hook."""
+        drafts, self._drafts = self._drafts[:count], []
+        for row, head, known in drafts:
+            self.history.take_over(row, head, known)
+        for row, _, _ in drafts:
+            self._tell(row)
+
+    def _tell(self, row: Event) -> None:
+        logger.info(
+            "run %s seq %d: %s by %s, step %s attempt %s -> %s, run %s",
+            self.id, row.seq, row.event, row.actor, row.step, row.attempt, row.state, row.run_state,
+        )  # fmt: skip
+        if self._on_event is None:
+            return
+        try:
+            self._on_event(self.id, row)
+        except Exception as error:  # noqa: BLE001 - a hook may not hurt the run; the row is durable already
+            logger.warning("run %s seq %d: the on_event hook raised %s", self.id, row.seq, type(error).__name__)
+
+

@@ -1,0 +1,139 @@
+"""The reading side: looks at a database beside its writer, and never writes, locks or checkpoints.
+
+Each question is one read transaction, which ends with the answer, so that a reader that waits does not
+keep the log from being reused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import NamedTuple
+
+import apsw
+
+from agent_replay.errors import SpecMismatch
+from agent_replay.events import Event, Registration, Writer
+from agent_replay.history import RunHistory
+from agent_replay.lifecycles.coupling import MOVES_DIGEST
+from agent_replay.store import files, rows
+from agent_replay.store.connection import connect_reader, storage_error
+from agent_replay.store.schema import Identity, check_spec, read_identity
+from agent_replay.store.log import unconfirmed
+from agent_replay.store.sql import QUERIES
+
+
+class Summary(NamedTuple):
+    """One line about a run, from its head; `run_state` is None if the head is missing."""
+
+    run: int
+    id: str
+    run_state: str | None
+    step: int | None
+    steps: int | None
+    state: str | None
+    seq: int | None
+    registered_ns: int
+
+
+class Reader:
+    """A read-only view of a database.
+
+    `unconfirmed` says that no writer is at work and that the log holds rows which no writer has made
+    sure of: a power loss could still take them away. The next writer confirms them when it opens.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        files.check_path(self.path)
+        self.unconfirmed = unconfirmed(self.path)
+        self.connection = connect_reader(self.path)
+        try:
+            with self._reading():
+                self.identity: Identity = read_identity(self.connection)
+        except BaseException:
+            self.connection.close()
+            raise
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+
+    def check_spec(self) -> None:
+        """Raise `SpecMismatch` if the histories are of another spec, which this program cannot judge."""
+        check_spec(self.identity)
+
+    @property
+    def of_another_spec(self) -> bool:
+        """Return whether the histories are of another spec."""
+        return self.identity.spec != MOVES_DIGEST
+
+    def summaries(self, *, after: int = 0, limit: int = 1000) -> list[Summary]:
+        """Return a line for each run with a number above `after`, at most `limit`."""
+        with self._reading():
+            return [Summary(*row) for row in self.connection.execute(QUERIES["summaries"], (after, limit))]
+
+    def registration(self, run_id: str) -> Registration:
+        """Return the registration of a run, or raise `NoSuchRun`."""
+        with self._reading():
+            return rows.known_run(self.connection, run_id)
+
+    def read(self, run_id: str) -> tuple[RunHistory, list[Event]]:
+        """Return a run as its validated history tells it, and its rows; raises `NoSuchRun` or `DamagedHistory`."""
+        if self.of_another_spec:
+            raise SpecMismatch(f"{self.path} holds histories of another spec, {self.identity.spec[:12]}")
+        with self._reading():
+            registration = rows.known_run(self.connection, run_id)
+            events = list(rows.read_events(self.connection, registration.run))
+            return rows.read_history(self.connection, registration, events), events
+
+    def unfinished(self, *, after: int = 0, limit: int = 500) -> list[tuple[int, str]]:
+        """Return number and id of unfinished runs with a number above `after`, in order."""
+        with self._reading():
+            return list(self.connection.execute(QUERIES["unfinished"], (after, limit)))
+
+    def last_writer(self) -> Writer | None:
+        """Return the writer that wrote last, or None if nobody did."""
+        with self._reading():
+            return rows.last_writer(self.connection)
+
+    def export(self) -> Iterator[tuple[str, tuple[object, ...], tuple[str, ...]]]:
+        """Yield every row of the history as (table, values, column names), in one read transaction."""
+        with self._reading(), self.connection:
+            for table, query in (("identity", "identity"), ("writer", "writers"), ("run", "runs")):
+                for row in self.connection.execute(QUERIES[query]):
+                    yield table, row, _COLUMNS[table]
+            for (run,) in list(self.connection.execute(QUERIES["run_numbers"])):
+                for step in self.connection.execute(QUERIES["steps"], (run,)):
+                    yield "step", step, _COLUMNS["step"]
+                for event in self.connection.execute(QUERIES["events"], (run,)):
+                    yield "event", event, _COLUMNS["event"]
+            for chain in self.connection.execute(QUERIES["chains"]):
+                yield "chain", chain, _COLUMNS["chain"]
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except apsw.Error as error:
+            raise storage_error(error) from error
+
+
+_COLUMNS: dict[str, tuple[str, ...]] = {
+    "identity": Identity._fields,
+    "writer": Writer._fields,
+    "run": Registration._fields,
+    "step": ("run", "step", "id", "adapter", "contract", "arguments", "key"),
+    "event": Event._fields,
+    "chain": ("name", "count", "hash"),
+}

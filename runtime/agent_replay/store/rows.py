@@ -1,0 +1,103 @@
+"""Reading rows as the values of `events`, for writers and readers alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import apsw
+
+from agent_replay import history, plan
+from agent_replay.chain import identity_link
+from agent_replay.errors import DamagedHistory, NoSuchRun
+from agent_replay.events import Event, Head, Registration, StepRow, Writer
+from agent_replay.lifecycles.step import Contract
+from agent_replay.store.schema import read_identity
+from agent_replay.store.sql import QUERIES
+
+
+def find_run(connection: apsw.Connection, run_id: str) -> Registration | None:
+    """Return the registration of a run, or None if the id is free."""
+    for row in connection.execute(QUERIES["run"], (run_id,)):
+        return Registration(*row)
+    return None
+
+
+def known_run(connection: apsw.Connection, run_id: str) -> Registration:
+    """Return the registration of a run, or raise `NoSuchRun`."""
+    found = find_run(connection, run_id)
+    if found is None:
+        raise NoSuchRun(f"there is no run {run_id!r} in this database; `agent-replay list` shows those there are")
+    return found
+
+
+def link_before(connection: apsw.Connection, run: int) -> bytes:
+    """Return the link of the chain of runs on which the registration of this run hangs."""
+    if run == 1:
+        return identity_link(*read_identity(connection))
+    for (link,) in connection.execute(QUERIES["run_hash"], (run - 1,)):
+        return bytes(link)
+    raise DamagedHistory(f"run {run - 1} is missing before run {run}; keep a copy of the file and do not write to it")
+
+
+def read_steps(connection: apsw.Connection, run: int) -> list[StepRow]:
+    """Return the steps of a run, in order."""
+    return [StepRow(*row) for row in connection.execute(QUERIES["steps"], (run,))]
+
+
+def read_events(connection: apsw.Connection, run: int) -> Iterator[Event]:
+    """Yield the events of a run, in order."""
+    return map(Event._make, connection.execute(QUERIES["events"], (run,)))
+
+
+def read_head(connection: apsw.Connection, run: int) -> Head | None:
+    """Return where the database says that a run stands."""
+    for row in connection.execute(QUERIES["head"], (run,)):
+        return Head(*row)
+    return None
+
+
+def last_writer(connection: apsw.Connection) -> Writer | None:
+    """Return the writer that wrote last, or None if nobody did."""
+    for row in connection.execute(QUERIES["last_writer"]):
+        return Writer(*row)
+    return None
+
+
+def planned_steps(registration: Registration, rows: Sequence[StepRow]) -> list[plan.Step]:
+    """Return the steps of a run's plan, or raise `DamagedHistory` if they are not those it registered."""
+    place = f"run {registration.run} ({registration.id})"
+    if len(rows) != registration.steps:
+        raise DamagedHistory(f"{place}: {len(rows)} steps are stored, {registration.steps} were registered")
+    steps = []
+    for row in rows:
+        name, _, version = row.adapter.partition("@")
+        try:
+            contract = Contract(row.contract)
+        except ValueError:
+            raise DamagedHistory(f"{place}, step {row.step}: unknown contract {row.contract!r}") from None
+        steps.append(plan.Step(id=row.id, adapter=name, version=version, contract=contract, arguments_text=row.arguments))
+    if plan.plan_digest(steps) != registration.plan:
+        raise DamagedHistory(f"{place}: the stored steps are not the plan that was registered")
+    return steps
+
+
+def read_history(
+    connection: apsw.Connection, registration: Registration, events: Iterable[Event] | None = None
+) -> history.RunHistory:
+    """Return a run with its whole history, each row checked against the one before it.
+
+    `events` are its rows, if they have been read already. Raises `DamagedHistory` naming the first row
+    that cannot be.
+    """
+    run = registration.run
+    events = read_events(connection, run) if events is None else events
+    rows = read_steps(connection, run)
+    planned_steps(registration, rows)
+    told = history.fold(registration, rows, events, previous=link_before(connection, run))
+    head = read_head(connection, run)
+    if head != told.head:
+        raise DamagedHistory(
+            f"run {run} ({registration.id}): the history ends at seq {told.head.seq}, its head says "
+            f"{'nothing' if head is None else f'seq {head.seq}, {head.run_state}, step {head.step} {head.state}'}"
+        )
+    return told

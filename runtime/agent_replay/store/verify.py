@@ -1,0 +1,219 @@
+"""Verify a whole database: every row against the chains, the lifecycle table and the shipped schema.
+
+Rows are streamed, in one read transaction, so memory does not grow with the history. A damaged run is
+named with its first bad row, and the next run is looked at. What cannot be detected: rows, heads and
+registrations that were all rewritten consistently, by somebody who computed the chains anew. Against
+that, heads that were written down elsewhere can be given (`expected`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import apsw
+
+from agent_replay.chain import event_link, identity_link, registration_link, writer_link
+from agent_replay.errors import DamagedHistory, ReplayError
+from agent_replay.events import Event, Head, Registration, StepRow, Writer
+from agent_replay.history import complaints, first_head, next_head, payload_of
+from agent_replay.keys import idempotency_key
+from agent_replay.lifecycles.coupling import MOVES_DIGEST
+from agent_replay.lifecycles.run import RunEvent
+from agent_replay.lifecycles.step import StepState
+from agent_replay.outcome import terms_of
+from agent_replay.store import rows, schema
+from agent_replay.store.connection import storage_error
+from agent_replay.store.reader import Reader
+from agent_replay.store.sql import QUERIES
+
+FINDINGS_MAX = 100
+
+
+class ExpectedHead(NamedTuple):
+    """A head that was written down elsewhere: the run's event `seq` has this hash (in hex)."""
+
+    run: str
+    seq: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What was checked, and what was found; `complete` says that every row was looked at."""
+
+    runs: int
+    events: int
+    findings: tuple[str, ...]
+    complete: bool
+
+    @property
+    def sound(self) -> bool:
+        """Return whether everything was checked and nothing found."""
+        return self.complete and not self.findings
+
+
+def verify(path: str | os.PathLike[str], *, expected: Iterable[ExpectedHead] = ()) -> Verdict:
+    """Verify a database and return what was found; raises only if the file cannot be opened at all."""
+    with Reader(path) as reader:
+        return verify_connection(reader.connection, expected=expected)
+
+
+def verify_connection(connection: apsw.Connection, *, expected: Iterable[ExpectedHead] = ()) -> Verdict:
+    """Verify the database behind an open connection."""
+    check = _Check(connection)
+    complete = True
+    findings: list[str] = []
+    try:
+        with connection:
+            for finding in check.everything(tuple(expected)):
+                findings.append(finding)
+                if len(findings) >= FINDINGS_MAX:
+                    findings.append(f"and perhaps more: stopped after {FINDINGS_MAX}")
+                    complete = False
+                    break
+    except apsw.Error as error:
+        findings.append(f"the file could not be read to its end: {storage_error(error)}")
+        complete = False
+    return Verdict(runs=check.runs, events=check.events, findings=tuple(findings), complete=complete)
+
+
+class _Check:
+    """One pass over a database. `runs` and `events` count what was looked at."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self.runs = 0
+        self.events = 0
+        self._writers: dict[int, bytes] = {}
+
+    def everything(self, expected: tuple[ExpectedHead, ...]) -> Iterator[str]:
+        """Yield all findings."""
+        for (message,) in self._connection.execute("pragma integrity_check(10)"):
+            if message != "ok":
+                yield f"file: {message}"
+        yield from schema.differences(self._connection)
+        try:
+            identity = schema.read_identity(self._connection)
+        except ReplayError as error:
+            yield str(error)
+            return
+        if identity.spec != MOVES_DIGEST:
+            yield f"identity: the spec {identity.spec[:12]} is not the one that this program can judge ({MOVES_DIGEST[:12]})"
+        start = identity_link(*identity)
+        yield from self._all_writers(start)
+        yield from self._all_runs(start, identity.namespace)
+        yield from self._strays()
+        for head in expected:
+            yield from self._expected(head)
+
+    def _chain(self, name: str, count: int, link: bytes) -> Iterator[str]:
+        for found in self._connection.execute(QUERIES["chain"], (name,)):
+            if found != (count, link):
+                yield f"chains, {name}: {count} rows are there, {found[0]} were written (or the last one differs)"
+            return
+        yield f"chains, {name}: the row is missing"
+
+    def _all_writers(self, link: bytes) -> Iterator[str]:
+        count = 0
+        for row in map(Writer._make, self._connection.execute(QUERIES["writers"])):
+            count += 1
+            if row.epoch != count:
+                yield f"writers: epoch {count} is missing before epoch {row.epoch}"
+                count = row.epoch
+            if writer_link(link, row) != row.hash:
+                yield f"writers, epoch {row.epoch}: the row does not fit its hash"
+            if row.spec != MOVES_DIGEST:
+                yield f"writers, epoch {row.epoch}: it wrote under the unknown spec {row.spec[:12]}"
+            self._writers[row.epoch] = row.writer
+            link = row.hash
+        yield from self._chain("writers", count, link)
+
+    def _all_runs(self, link: bytes, namespace: str) -> Iterator[str]:
+        count = 0
+        for row in map(Registration._make, self._connection.execute(QUERIES["runs"])):
+            count += 1
+            self.runs += 1
+            if row.run != count:
+                yield f"runs: {'run' if row.run == count + 1 else 'runs'} {count}{'' if row.run == count + 1 else f' to {row.run - 1}'} missing"
+                count = row.run
+            if registration_link(link, row) != row.hash:
+                yield f"run {row.run} ({row.id}): the registration does not fit its hash"
+            link = row.hash
+            try:
+                yield from self._one_run(row, namespace)
+            except DamagedHistory as error:
+                yield str(error)
+        yield from self._chain("runs", count, link)
+
+    def _one_run(self, registration: Registration, namespace: str) -> Iterator[str]:
+        place = f"run {registration.run} ({registration.id})"
+        if self._writers.get(registration.epoch) != registration.writer:
+            yield f"{place}: registered by a writer that epoch {registration.epoch} does not name"
+        steps = rows.read_steps(self._connection, registration.run)
+        rows.planned_steps(registration, steps)
+        yield from _steps(registration, steps, namespace)
+        head = yield from self._events(registration, steps)
+        if head is not None and head != rows.read_head(self._connection, registration.run):
+            yield f"{place}: the history ends at seq {head.seq}, {head.run_state}; its head says otherwise (rows are cut off, or the head was changed)"
+
+    def _events(self, registration: Registration, steps: list[StepRow]) -> Iterator[str] | Head | None:
+        """Yield what is wrong with a run's events, up to the first bad one; return the head if none is."""
+        place = f"run {registration.run} ({registration.id})"
+        head = first_head(registration)
+        last: Event | None = None
+        for event in rows.read_events(self._connection, registration.run):
+            self.events += 1
+            problem = self._event_problem(head, steps[head.step - 1].contract, event)
+            if problem:
+                yield f"{place}, seq {event.seq}: {problem}"
+                return None
+            head = next_head(head, event)
+            last = event
+        if last is None:
+            yield f"{place}: it has no events, and a run is registered with its first"
+        elif last.event == RunEvent.ADOPT:
+            yield f"{place}, seq {last.seq}: an adopt is never written alone"
+        return head
+
+    def _event_problem(self, head: Head, contract: str, event: Event) -> str | None:
+        if event_link(head.hash, event) != event.hash:
+            return f"the row does not fit its hash (expected seq {head.seq + 1})"
+        if self._writers.get(event.epoch) != event.writer:
+            return f"written by a writer that epoch {event.epoch} does not name"
+        for problem in complaints(head, contract, event):
+            return problem
+        payload = payload_of(event)
+        if event.state == StepState.SUCCEEDED and "result" not in payload and "unstorable" not in payload:
+            return "a step succeeded without a result"
+        return None
+
+    def _strays(self) -> Iterator[str]:
+        for query in ("stray_steps", "stray_events", "stray_heads"):
+            for row in self._connection.execute(QUERIES[query]):
+                yield f"{query.removeprefix('stray_')}: a row {row} belongs to no run"
+
+    def _expected(self, expected: ExpectedHead) -> Iterator[str]:
+        registration = rows.find_run(self._connection, expected.run)
+        if registration is None:
+            yield f"run {expected.run}: a head was expected, but there is no such run"
+            return
+        found = list(self._connection.execute(QUERIES["event_at"], (registration.run, expected.seq)))
+        if not found:
+            yield f"run {registration.run} ({expected.run}): expected to reach seq {expected.seq}, which is not there"
+        elif Event._make(found[0]).hash.hex() != expected.hash.lower():
+            yield f"run {registration.run} ({expected.run}), seq {expected.seq}: another hash was expected"
+
+
+def _steps(registration: Registration, steps: list[StepRow], namespace: str) -> Iterator[str]:
+    """Yield what is wrong with the derived columns of a plan's steps."""
+    place = f"run {registration.run} ({registration.id})"
+    terms = terms_of(registration)
+    for row in steps:
+        name = row.adapter.partition("@")[0]
+        if idempotency_key(namespace, registration.id, row.id, name, row.arguments) != row.key:
+            yield f"{place}, step {row.step}: the key does not belong to the step"
+        if row.adapter not in terms or terms[row.adapter].contract != row.contract:
+            yield f"{place}, step {row.step}: the run pinned no adapter {row.adapter} that is {row.contract}"

@@ -1,0 +1,134 @@
+"""The machines are the spec: the full square, the edges, and what they refuse."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from transitions.extensions import GraphMachine
+
+from agent_replay import machine
+from agent_replay.errors import IllegalMove
+from agent_replay.lifecycles import run, step
+from agent_replay.lifecycles.coupling import PERMITTED
+from agent_replay.lifecycles.run import RunEvent, RunState
+from agent_replay.lifecycles.step import Actor, Contract, StepEvent, StepState
+
+EVERY_STEP_PAIR = list(itertools.product(Contract, StepState, StepEvent, Actor))
+EVERY_RUN_PAIR = list(itertools.product(RunState, RunEvent))
+EVERY_ROW = list(
+    itertools.product([None, *Contract], StepState, [*StepEvent, *RunEvent], Actor, RunState, [False, True])
+)
+
+
+@pytest.mark.invariant("S6")
+def test_a_step_machine_agrees_with_the_spec_on_every_pair() -> None:
+    legal = 0
+    for contract, state, event, actor in EVERY_STEP_PAIR:
+        target = step.MOVES.get((contract, state, event, actor))
+        if target is not None:
+            legal += 1
+            assert machine.advance(contract, state, event, actor) is target
+        else:
+            with pytest.raises(IllegalMove, match=f"no move '{event} by {actor}' from state '{state}'"):
+                machine.advance(contract, state, event, actor)
+    assert legal == len(step.MOVES) > 0
+
+
+def test_the_run_machine_agrees_with_the_spec_on_every_pair() -> None:
+    for state, event in EVERY_RUN_PAIR:
+        target = run.MOVES.get((state, event))
+        if target is not None:
+            assert machine.advance_run(state, event) is target
+        else:
+            with pytest.raises(IllegalMove, match=f"no move '{event}' from state '{state}'"):
+                machine.advance_run(state, event)
+
+
+@pytest.mark.invariant("S6")
+@pytest.mark.invariant("S13")
+def test_judge_permits_exactly_the_rows_of_the_coupling_table() -> None:
+    """Replay and verify use the table; appends use the machines: they are the same on the full square."""
+    permitted = 0
+    for contract, source, event, actor, run_state, last in EVERY_ROW:
+        row = PERMITTED.get((contract, source, event, actor, run_state, last))
+        if row is not None:
+            permitted += 1
+            assert machine.judge(contract, source, event, actor, run_state, last=last) == row
+        else:
+            with pytest.raises(IllegalMove):
+                machine.judge(contract, source, event, actor, run_state, last=last)
+    assert permitted == len(PERMITTED) > 0
+
+
+@pytest.mark.parametrize("contract", Contract)
+def test_an_independent_graph_of_a_step_machine_has_the_edges_of_the_spec(contract: Contract) -> None:
+    lifecycle = machine.STEP_LIFECYCLES[contract]
+    rows = {
+        (source.value, machine.trigger_name(event, actor), target.value)
+        for (of, source, event, actor), target in step.MOVES.items()
+        if of is contract
+    }
+    assert _edges(lifecycle) == rows
+
+
+def test_an_independent_graph_of_the_run_machine_has_the_edges_of_the_spec() -> None:
+    rows = {(source.value, event.value, target.value) for (source, event), target in run.MOVES.items()}
+    assert _edges(machine.RUN_LIFECYCLE) == rows
+
+
+def _edges(lifecycle: machine.Lifecycle) -> set[tuple[str, str, str]]:
+    """Return the edges that `GraphMachine` draws for the rows that the machine really holds."""
+    held = [
+        {"trigger": name, "source": transition.source, "dest": transition.dest}
+        for name, event in lifecycle.machine.events.items()
+        for transitions in event.transitions.values()
+        for transition in transitions
+    ]
+    graph = GraphMachine(
+        states=list(lifecycle.machine.states),
+        initial=lifecycle.machine.initial,
+        transitions=held,
+        auto_transitions=False,
+        graph_engine="mermaid",
+    )
+    return {(row["source"], row["trigger"], row["dest"]) for row in graph.markup["transitions"]}
+
+
+@pytest.mark.fault("M01")
+@pytest.mark.parametrize("lifecycle", [*machine.STEP_LIFECYCLES.values(), machine.RUN_LIFECYCLE], ids=lambda one: one.name)
+def test_a_machine_has_no_callback_no_guard_and_no_automatic_trigger(lifecycle: machine.Lifecycle) -> None:
+    held = lifecycle.machine
+    for hook in ("before_state_change", "after_state_change", "prepare_event", "finalize_event", "on_exception", "on_final"):
+        assert not getattr(held, hook)
+    assert not any(name.startswith("to_") for name in held.events)
+    assert held.ignore_invalid_triggers is False
+    for state in held.states.values():
+        assert not state.on_enter
+        assert not state.on_exit
+    for event in held.events.values():
+        for transitions in event.transitions.values():
+            assert len(transitions) == 1
+            (transition,) = transitions
+            assert not (transition.conditions or transition.before or transition.after or transition.prepare)
+
+
+@pytest.mark.fault("M01")
+def test_an_illegal_move_changes_nothing_for_the_next_one() -> None:
+    with pytest.raises(IllegalMove):
+        machine.advance(Contract.OPAQUE, StepState.SUCCEEDED, StepEvent.REQUEST, Actor.RUNTIME)
+    assert (
+        machine.advance(Contract.OPAQUE, StepState.PLANNED, StepEvent.REQUEST, Actor.RUNTIME) is StepState.REQUESTED
+    )
+
+
+@pytest.mark.fault("K05")
+def test_a_machine_keeps_one_model_however_many_moves_it_has_judged() -> None:
+    for _ in range(1000):
+        machine.advance(Contract.OPAQUE, StepState.PLANNED, StepEvent.REQUEST, Actor.RUNTIME)
+    assert all(len(one.machine.models) == 1 for one in machine.STEP_LIFECYCLES.values())
+
+
+def test_a_state_that_no_machine_knows_is_refused() -> None:
+    with pytest.raises(IllegalMove):
+        machine.STEP_LIFECYCLES[Contract.OPAQUE].advance("garbage", "request by runtime")
