@@ -39,14 +39,18 @@ class Known(NamedTuple):
     """Canonical text of what goes into the payload: a result, or a description of what was raised."""
 
 
+Memory = dict[str, dict[tuple[int, int], Known]]
+"""By run, then by step and attempt: what this process knows and the history may not say yet."""
+
+
 class Driver:
     """Drives one run until nothing is owed."""
 
-    def __init__(self, run: LiveRun, registry: Registry, known: dict[str, Known]) -> None:
+    def __init__(self, run: LiveRun, registry: Registry, memory: Memory) -> None:
         self._run = run
         self._registry = registry
         self._terms = terms_of(run.history.registration)
-        self._known = known
+        self._memory = memory
         self._probed_at: Reading | None = None
         self.notes: list[str] = []
         """What a person should know and the history does not say."""
@@ -76,9 +80,9 @@ class Driver:
     def _remembered(self) -> Known:
         """Return what this process still knows of the open request, or that it was found open."""
         head = self._run.head
-        known = self._known.get(self._run.id)
-        if known is not None and (known.step, known.attempt) == (head.step, head.attempt):
-            if head.state == StepState.REQUESTED and head.epoch == self._run.store.epoch:
+        if head.state == StepState.REQUESTED and head.epoch == self._run.store.epoch:
+            known = self._memory.get(self._run.id, {}).get((head.step, head.attempt))
+            if known is not None:
                 return known
         return Known(head.step, head.attempt, News.FOUND_OPEN, "")
 
@@ -114,14 +118,21 @@ class Driver:
         return Known(run.head.step, run.head.attempt, News.READY, "")
 
     def _commit(self) -> None:
+        """Write the drafts. Should that fail, this process still knows what it was about to write."""
         run = self._run
         head = run.head
-        if head.state == StepState.REQUESTED and head is not run.history.head:
-            self._known[run.id] = Known(head.step, head.attempt, News.READY, "")
-            run.commit()
-        elif head is not run.history.head:
-            run.commit()
-            self._known.pop(run.id, None)
+        if head is run.history.head:
+            return
+        sends = head.state == StepState.REQUESTED
+        if sends:
+            self._remember(Known(head.step, head.attempt, News.READY, ""))
+        run.commit()
+        self._memory.pop(run.id, None)
+        if sends:
+            self._remember(Known(head.step, head.attempt, News.READY, ""))
+
+    def _remember(self, known: Known) -> None:
+        self._memory.setdefault(self._run.id, {})[known.step, known.attempt] = known
 
     # --- deciding -------------------------------------------------------------------------------
 
@@ -221,10 +232,10 @@ class Driver:
             request = self._request()
             step, attempt = run.head.step, run.head.attempt
             adapter = self._registry.get(run.step.adapter)
-        self._known.pop(run.id, None)  # from here on the call has begun
+        self._memory.pop(run.id, None)  # from here on the call has begun
         news, body = _answer(adapter, request)
         known = Known(step, attempt, news, body)
-        self._known[run.id] = known
+        self._remember(known)
         return known
 
     def _probe(self) -> Known:

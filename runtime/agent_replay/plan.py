@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 from agent_replay.errors import InvalidInput, InvalidPlan
@@ -36,8 +36,8 @@ from agent_replay.values import (
 FORMAT: Final = 1
 """The number under `plan` in the file."""
 
-_PLAN_FIELDS: Final = ("plan", "steps")
-_STEP_FIELDS: Final = ("id", "adapter", "contract", "arguments")
+_PLAN_FIELDS: Final = {"plan": 0, "steps": 0}.keys()  # in the order in which messages name them
+_STEP_FIELDS: Final = {"id": 0, "adapter": 0, "contract": 0, "arguments": 0}.keys()
 _CONTRACTS: Final[Mapping[str, Contract]] = {contract.value: contract for contract in Contract}
 _DEPTH_MAX: Final = VALUE_DEPTH_MAX + 3  # the plan, its steps and one step are around the arguments
 
@@ -73,7 +73,15 @@ class Plan:
     steps: tuple[Step, ...]
 
     def __init__(self, steps: Sequence[Step | Mapping[str, object]]) -> None:
-        checked = tuple(_checked_steps(steps))
+        self._fix(tuple(_checked_steps(steps, parsed=False)))
+
+    @classmethod
+    def _of_parsed(cls, steps: Json) -> Plan:
+        plan = object.__new__(cls)
+        plan._fix(tuple(_checked_steps(steps, parsed=True)))
+        return plan
+
+    def _fix(self, checked: tuple[Step, ...]) -> None:
         digest, size = _digest_and_size(checked)
         if size > PLAN_BYTES_MAX:
             raise _too_large()
@@ -111,7 +119,7 @@ def read_plan(text: str | bytes) -> Plan:
     number = document["plan"]
     if type(number) is not int or number != FORMAT:
         raise InvalidPlan("plan", f"the number of the format is {FORMAT}, not {shown(number)}")
-    return Plan(cast("list[Mapping[str, object]]", document["steps"]))
+    return Plan._of_parsed(document["steps"])
 
 
 def load_plan(path: str | os.PathLike[str]) -> Plan:
@@ -135,7 +143,7 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
         raise InvalidPlan(f"{place}, {error.place}", error.problem) from None
 
 
-def _checked_steps(steps: object) -> Iterator[Step]:
+def _checked_steps(steps: object, *, parsed: bool) -> Iterator[Step]:
     if type(steps) is not list and type(steps) is not tuple:
         raise InvalidPlan("steps", f"the steps are a list, not {shown(steps)}")
     if not 1 <= len(steps) <= STEPS_MAX:
@@ -144,7 +152,10 @@ def _checked_steps(steps: object) -> Iterator[Step]:
     size = 0
     for number, entry in enumerate(steps):
         place = f"steps[{number}]"
-        step = _rechecked(entry, place) if type(entry) is Step else _checked(entry, place)
+        if type(entry) is Step:
+            step = _rechecked(entry, place)
+        else:
+            step = _checked(entry, place, parsed=parsed)
         earlier = numbers.setdefault(step.id, number)
         if earlier != number:
             raise InvalidPlan(
@@ -156,7 +167,7 @@ def _checked_steps(steps: object) -> Iterator[Step]:
         yield step
 
 
-def _checked(entry: object, place: str) -> Step:
+def _checked(entry: object, place: str, *, parsed: bool) -> Step:
     if type(entry) is not dict:
         raise InvalidPlan(place, f"a step is an object, not {shown(entry)}")
     _check_fields(entry, _STEP_FIELDS, place)
@@ -168,7 +179,9 @@ def _checked(entry: object, place: str) -> Step:
     except InvalidInput as error:
         raise InvalidPlan(f"{place}.{field}", str(error)) from None
     contract = _contract(entry["contract"], place)
-    arguments = check_arguments(entry["arguments"], f"{place}.arguments", refuse=InvalidPlan)
+    arguments = check_arguments(
+        entry["arguments"], f"{place}.arguments", refuse=InvalidPlan, parsed=parsed
+    )
     return Step(step_id, name, version, contract, arguments)
 
 
@@ -186,6 +199,7 @@ def _rechecked(step: Step, place: str) -> Step:
             ),
         },
         place,
+        parsed=True,
     )
     if made.arguments_text != step.arguments_text:
         raise InvalidPlan(f"{place}.arguments_text", "not canonical; give the step as a dict")
@@ -203,8 +217,8 @@ def _contract(value: object, place: str) -> Contract:
     return _CONTRACTS[value]
 
 
-def _check_fields(found: Mapping[Any, object], fields: tuple[str, ...], place: str) -> None:
-    if len(found) == len(fields) and all(field in found for field in fields):
+def _check_fields(found: Mapping[Any, object], fields: KeysView[str], place: str) -> None:
+    if found.keys() == fields:
         return
     for key in found:
         if key not in fields:
@@ -216,10 +230,10 @@ def _check_fields(found: Mapping[Any, object], fields: tuple[str, ...], place: s
     raise InvalidPlan(place, f"the field {missing!r} is missing; needed are {', '.join(fields)}")
 
 
-def _nearest(key: object, fields: tuple[str, ...]) -> str:
+def _nearest(key: object, fields: KeysView[str]) -> str:
     import difflib  # here, because it is slow to import and seldom needed
 
-    return difflib.get_close_matches(str(key)[:64], fields, n=1, cutoff=0.0)[0]
+    return difflib.get_close_matches(str(key)[:64], list(fields), n=1, cutoff=0.0)[0]
 
 
 def _too_large() -> InvalidPlan:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agent_replay.errors import EvidenceRefused, InvalidInput, UnstorableResult
+from agent_replay.errors import EvidenceRefused, InvalidInput
 from agent_replay.history import RunHistory
 from agent_replay.lifecycles.step import Contract, StepEvent, StepState
-from agent_replay.values import Json, canonical, digest, encode_result
+from agent_replay.values import Json, MarkedResult, decode, digest, encode_result
 
 TEXT_LENGTH_MAX = 2000
 """Characters of `kind`, `who` and `why`."""
@@ -46,19 +46,16 @@ def operators_payload(event: StepEvent, evidence: Evidence, history: RunHistory)
 def confirming_payload(evidence: Evidence, result: Json, history: RunHistory) -> str:
     """Return the payload that confirms a step with a result, or raise `EvidenceRefused`."""
     _check(StepEvent.CONFIRM, evidence, history)
-    try:
-        encoded = encode_result(result)
-    except UnstorableResult as error:
-        raise InvalidInput(f"the result of step {evidence.step!r} cannot be stored: {error}") from error
+    encoded = _stored(result, f"the result of step {evidence.step!r}")
     contradicts = ',"contradicts_refute":true' if evidence.attempt <= history.open.refuted else ""
     return f'{{"evidence":{_recorded(evidence)}{contradicts},"result":{encoded},"why":"evidence"}}'
 
 
 def _recorded(evidence: Evidence) -> str:
-    content = canonical(evidence.content)
+    content = _stored(evidence.content, "the content of the evidence")
     recorded: dict[str, Json] = {
         "attempt": evidence.attempt,
-        "content": evidence.content,
+        "content": decode(content),
         "digest": digest(content),
         "key": evidence.key,
         "kind": evidence.kind,
@@ -69,7 +66,15 @@ def _recorded(evidence: Evidence) -> str:
     }
     if evidence.no_request_can_land:
         recorded["no_request_can_land"] = True
-    return canonical(recorded)
+    return _stored(recorded, "the evidence")
+
+
+def _stored(value: Json, what: str) -> str:
+    """Return the text to store for what a person gave, or raise `InvalidInput`."""
+    try:
+        return encode_result(value)
+    except MarkedResult as error:
+        raise InvalidInput(f"{what} cannot be stored: {error.marker['why']}") from error
 
 
 def _check(event: StepEvent, evidence: Evidence, history: RunHistory) -> None:
@@ -77,7 +82,6 @@ def _check(event: StepEvent, evidence: Evidence, history: RunHistory) -> None:
         text = getattr(evidence, name)
         if not isinstance(text, str) or not text.strip() or len(text) > TEXT_LENGTH_MAX:
             raise InvalidInput(f"evidence needs {name!r}: a text of 1 to {TEXT_LENGTH_MAX} characters")
-    canonical(evidence.content)
     _check_subject(evidence, history)
     _check_attempt(event, evidence, history)
     if event is StepEvent.REFUTE and evidence.no_request_can_land is not True:

@@ -21,7 +21,7 @@ from types import TracebackType
 
 from agent_replay.adapters import Adapter, Registry, Terms
 from agent_replay.clock import Clock, SystemClock
-from agent_replay.driver import Driver, Known
+from agent_replay.driver import Driver, Known, Memory
 from agent_replay.errors import (
     AdapterMismatch,
     EvidenceRefused,
@@ -78,7 +78,7 @@ class Runtime:
         self._hint = hint
         self._on_event = on_event
         self._clock = clock or SystemClock()
-        self._known: dict[str, Known] = {}
+        self._memory: Memory = {}
         self._held: dict[str, tuple[int, LiveRun | None]] = {}
         self._freed = Condition()
         self._database = Database(path, clock=self._clock, wait=wait, namespace=namespace, log_bytes=log_bytes)
@@ -185,7 +185,7 @@ class Runtime:
             lives.append(live)
             sending = self._driver(live).sending(Why.NONE, now)
             live.draft(StepEvent.REQUEST, Actor.RUNTIME, sending, now=now)
-            self._known[run_id] = Known(1, 1, News.READY, "")
+            self._memory[run_id] = {(1, 1): Known(1, 1, News.READY, "")}
             return live.drafted()
 
         self._store.register(unnumbered, self._step_rows(run_id, plan), first)
@@ -213,7 +213,7 @@ class Runtime:
         return outcome_of(live.history, warnings + tuple(driver.notes))
 
     def _driver(self, live: LiveRun) -> Driver:
-        return Driver(live, self._registry, self._known)
+        return Driver(live, self._registry, self._memory)
 
     @staticmethod
     def _stored_steps(history: RunHistory) -> list[Step]:

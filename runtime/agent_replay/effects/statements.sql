@@ -9,34 +9,26 @@ commit
 -- name: rollback
 rollback
 
--- An effect is what the tool did to the world. Nothing keeps a key from having two: whether it has is
--- what is counted here.
-
 -- name: create_effects
-create table effects (
+create table effects ( -- What the tool did to the world. Nothing keeps a key from having two: it is counted.
   number  integer primary key, -- in the order in which they happened
   key     text not null,
   kind    text not null,
   content text not null        -- canonical JSON
 )
 
--- A receipt is what the tool knows of a key: which effect it had first, and how often it was asked.
-
 -- name: create_receipts
-create table receipts (
+create table receipts ( -- What the tool knows of a key: its first effect, and how often it was asked.
   key      text primary key not null,
   effect   integer not null unique references effects (number),
   arrivals integer not null
 )
 
 -- name: mark_as_ours
-pragma application_id = 1164328530
+pragma application_id = 1164338770
 
--- name: mark
-pragma application_id
-
--- name: objects
-select count(*) from sqlite_master
+-- name: identity
+select application_id, (select count(*) from sqlite_master) from pragma_application_id
 
 -- name: use_rollback_journal
 pragma journal_mode = delete

@@ -1,12 +1,13 @@
 """The effect store: effects, and the receipts by which a tool knows a key again.
 
-What may live here is what a tool could do. Nothing here knows runs, steps or attempts: a key comes in,
-as over a wire, and a receipt goes out.
+What may live here is what a tool could do. Nothing here knows runs, steps or attempts: a key comes
+in, as over a wire, and a receipt goes out.
 
-SQLite comes with Python here (`sqlite3`), and is often one whose WAL mode can lose commits. So the
-rollback journal is used, which that bug does not touch, with `synchronous=EXTRA`: under FULL, the
-deletion of the journal, which is the commit, is not synced, and power loss could take the commit back.
-Transactions are begun and ended in so many words: the module's own way of opening them is off.
+The SQLite here is the one that Python brings along (`sqlite3`), and often one whose WAL mode can
+lose commits. So the rollback journal is used, which that bug does not touch, with
+`synchronous=EXTRA`: under FULL the deletion of the journal, which is the commit, is not synced, and
+power loss could take the commit back. Every transaction is begun and ended explicitly; the module's
+own habit of opening them is off.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ WAIT_SECONDS: Final = 60.0
 
 _EXTRA: Final = 3
 """What `pragma synchronous` answers for EXTRA."""
+
+_MARK: Final = int.from_bytes(b"EffR")
+"""The application id in the file's header."""
 
 
 def _statements() -> dict[str, str]:
@@ -58,15 +62,13 @@ class Receipt(NamedTuple):
 class EffectStore:
     """One connection to a store; a missing file is made, for its owner alone (0600).
 
-    Any number of processes may have the file open. An object is for the thread and process that made
-    it. Raises `UnusableDatabase` for a file of something else. What SQLite raises comes through: of a
-    call that raised, the effect may have happened or not, as with any tool.
+    Any number of processes may have the file open. An object is for the thread and process that
+    made it. Raises `UnusableDatabase` for a file of something else. What SQLite raises comes
+    through: of a call that raised, the effect may have happened or not, as with any tool.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], *, wait_seconds: float = WAIT_SECONDS
-    ) -> None:
-        self.path = os.fspath(path)
+    def __init__(self, path: str | os.PathLike[str], *, wait_seconds: float = WAIT_SECONDS) -> None:
+        self.path = os.path.abspath(path)
         _create(self.path)
         self._connection = sqlite3.connect(self.path, timeout=wait_seconds, isolation_level=None)
         try:
@@ -95,7 +97,8 @@ class EffectStore:
     def apply(self, key: str, kind: str, content: Json) -> Receipt:
         """Have the effect unless the key is known, and return the key's receipt.
 
-        Durable when it returns. Raises `KeyReused` if the key is known with another kind or content.
+        Durable when it returns. Raises `KeyReused` if the key is known with another kind or other
+        content.
         """
         text = canonical(content)
         with self._transaction():
@@ -104,17 +107,17 @@ class EffectStore:
                 return self._add_effect(key, kind, text)
             if (receipt.kind, canonical(receipt.content)) != (kind, text):
                 raise KeyReused(
-                    f"key {key!r} is known for {_shown(receipt.kind, canonical(receipt.content))}, "
-                    f"and came again for {_shown(kind, text)}; use another key for another request"
+                    f"key {key!r} came with a {kind} that is not the {receipt.kind} it is known "
+                    f"for (effect {receipt.number}); give another request another key"
                 )
             # Written also to sync what a process did that died before it had synced its commit.
             self._add_arrival(receipt)
             return receipt
 
     def apply_blindly(self, key: str, kind: str, content: Json) -> Receipt:
-        """Have the effect, whether the key is known or not, and return a receipt of its own.
+        """Have the effect, whether the key is known or not, and return its own receipt.
 
-        The baseline: a tool that ignores keys. `look_up` finds the first effect of the key. Durable
+        The baseline: a tool that ignores keys. `look_up` finds the first effect of a key. Durable
         when it returns.
         """
         with self._transaction():
@@ -167,9 +170,9 @@ class EffectStore:
         """Make sure that the file is an effect store, or becomes one, and is written durably."""
         try:
             ours = self._is_ours()
+        except sqlite3.OperationalError:
+            raise  # locked, or unreadable: not a word about what it holds
         except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise  # locked, or unreadable: not a word about what it holds
             raise _foreign(self.path, str(error)) from error
         self._set_durability()
         if not ours:
@@ -180,8 +183,8 @@ class EffectStore:
 
     def _is_ours(self) -> bool:
         """Tell an effect store from an empty file; raise `UnusableDatabase` for all else."""
-        mark, objects = self._value("mark"), self._value("objects")
-        if str(mark) in QUERIES["mark_as_ours"].split():
+        mark, objects = self._connection.execute(QUERIES["identity"]).fetchone()
+        if mark == _MARK:
             return True
         if mark or objects:
             raise _foreign(self.path, f"application id {mark}, {objects} tables and indexes")
@@ -205,8 +208,8 @@ class EffectStore:
 def _create(path: str) -> None:
     """Make the file if it is missing; SQLite would make it for everybody to read.
 
-    The descriptor that is closed here is of a file that did not exist before, so that no connection of
-    this process can lose its locks by it.
+    The descriptor that is closed here is of a file that did not exist before, so that no connection
+    of this process can lose its locks by it.
     """
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -215,10 +218,6 @@ def _create(path: str) -> None:
 def _receipt(row: tuple[int, str, str, str]) -> Receipt:
     number, key, kind, text = row
     return Receipt(number, key, kind, decode(text, f"effect {number}"))
-
-
-def _shown(kind: str, text: str) -> str:
-    return f"{kind} {text if len(text) <= 200 else text[:200] + '...'}"
 
 
 def _foreign(path: str, found: str) -> UnusableDatabase:

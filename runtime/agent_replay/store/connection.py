@@ -171,10 +171,18 @@ def _open(path: str, access: int) -> apsw.Connection:
         )
     except apsw.CantOpenError as error:
         if os.path.lexists(path):
-            raise storage_error(error, path=path) from error
+            raise _forbidden(error, path) from error
         raise UnusableDatabase(f"{path}: there is no database here; check the path") from error
     except apsw.Error as error:
         raise storage_error(error, path=path) from error
+
+
+def _forbidden(error: apsw.Error, path: str) -> UnusableDatabase:
+    """Say what SQLite says of a file that it may not open; nothing has happened yet."""
+    return UnusableDatabase(
+        f"{path}: user {os.geteuid()} cannot open it together with its -wal and -shm: {error} "
+        f"({_code_of(error)}); check who may use them and the directory"
+    )
 
 
 def _settled(
@@ -190,6 +198,9 @@ def _settled(
         raise UnusableDatabase(
             f"{path}: this is not an SQLite database; name another file, it was left as it is"
         ) from error
+    except (apsw.CantOpenError, apsw.ReadOnlyError) as error:
+        connection.close()
+        raise _forbidden(error, path) from error
     except apsw.Error as error:
         connection.close()
         raise storage_error(error, path=path) from error
@@ -265,12 +276,17 @@ def storage_error(
     if isinstance(error, apsw.ConstraintError):
         raise error
     result = getattr(error, "result", apsw.SQLITE_ERROR)  # apsw's own errors have no code
-    extended = getattr(error, "extendedresult", result)
-    codes = apsw.mapping_result_codes if extended == result else apsw.mapping_extended_result_codes
     act = _NEXT_ACT.get(apsw.SQLITE_BUSY if result in _LOCKED else result, "open the store again")
-    message = f"{path}: {error} ({codes.get(extended, 'SQLite')}, code {extended}); {act}"
+    message = f"{path}: {error} ({_code_of(error)}); {act}"
     if result in _DAMAGED:
         return DamagedHistory(message)
     if result in _LOCKED and not outcome_unknown:
         return DatabaseLocked(message)
     return StorageError(message, outcome_unknown=outcome_unknown)
+
+
+def _code_of(error: apsw.Error) -> str:
+    result = getattr(error, "result", apsw.SQLITE_ERROR)
+    code = getattr(error, "extendedresult", result)
+    names = apsw.mapping_result_codes if code == result else apsw.mapping_extended_result_codes
+    return f"{names.get(code, 'SQLite')}, code {code}"

@@ -318,15 +318,30 @@ def grow_log(path: str, size_bytes: int) -> None:
     SQLite takes them for the end of the log; what is in the log stays as it is.
     """
     with _open_log(path, os.O_RDWR | os.O_APPEND, "grown") as descriptor:
-        missing = size_bytes - os.fstat(descriptor).st_size
-        if missing <= 0:
+        end = os.fstat(descriptor).st_size
+        if end >= size_bytes:
             return
         # A truncation must be durable before zeros are: else a power loss could leave the first
         # part of the old log with nothing valid behind it, and SQLite would go back to that.
         _sync_content(descriptor)
-        while missing > 0:
-            missing -= os.write(descriptor, _ZEROS[:missing])
-        _sync_content(descriptor)
+        try:
+            _append_zeros(descriptor, size_bytes - end)
+            _sync_content(descriptor)
+        except OSError:
+            _take_zeros_back(descriptor, end)
+            raise
+
+
+def _append_zeros(descriptor: int, missing: int) -> None:
+    while missing > 0:
+        missing -= os.write(descriptor, _ZEROS[:missing])
+
+
+def _take_zeros_back(descriptor: int, end: int) -> None:
+    """Leave the last space of a full volume to others, unless there is more than zeros by now."""
+    added = os.pread(descriptor, os.fstat(descriptor).st_size - end, end)
+    if not any(added):
+        os.ftruncate(descriptor, end)
 
 
 @contextlib.contextmanager

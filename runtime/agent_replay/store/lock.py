@@ -11,6 +11,10 @@ of the file in this process, by a tool or by another SQLite library:
 - a shared one on the byte of the wal-index by which SQLite knows that somebody uses it, so that no
   other process takes itself for the first one and truncates it under us.
 
+A child forked through Python loses its copy of the descriptor before it runs anything. A fork that
+a library makes behind Python's back, without an exec, would keep the lock as long as that child
+lives.
+
 Elsewhere (macOS, the BSDs) there are only POSIX record locks. This is weaker: any close of the
 database file in this process drops the lock, SQLite's own last close too, and nothing guards the
 log and the wal-index. A second writer in the same process is still refused.

@@ -10,7 +10,7 @@ import os
 import struct
 import sys
 
-from agent_replay.errors import StorageError
+from agent_replay.errors import StorageError, UnusableDatabase
 from agent_replay.store import holder
 
 _HEADER = struct.Struct(">III4x8s8x")  # magic, version, page size, salt; 32 bytes
@@ -38,9 +38,10 @@ def unconfirmed(path: str) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise StorageError(
-            f"{place}: its log cannot be compared with it: {error.strerror}; "
-            "check who may read the file and its -wal"
+        kind = UnusableDatabase if isinstance(error, PermissionError) else StorageError
+        raise kind(
+            f"{place}: user {os.geteuid()} cannot compare its -wal with it: {error.strerror}; "
+            "check who may read both"
         ) from error
 
 

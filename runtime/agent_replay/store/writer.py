@@ -285,6 +285,9 @@ class Store:
 
     def _announce(self) -> None:
         """Write this writer's row, inside the first transaction."""
+        last = rows.last_writer(self.connection)
+        if last is not None and last.writer == self._writer:
+            return  # an interrupt came between the commit and its return
         ((_, link),) = self.connection.execute(QUERIES["chain"], ("writers",))
         reading = self._clock.read()
         writer = Writer(

@@ -68,14 +68,26 @@ def is_deeper(text: str, depth_max: int) -> bool:
     """
     if text.count("[") + text.count("{") <= depth_max:
         return False
-    # Without escaped backslashes and escaped quotes, every other piece between quotes is a string.
-    bare = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])
+    rest = brackets = _brackets(text)
+    for _ in range(depth_max // 2):  # each round takes one or two levels away from everywhere
+        rest = rest.replace(b"[]", b"").replace(b"{}", b"")
+        if not rest:
+            return False
     depth = 0
-    for mark in bare.encode(errors="replace").translate(None, delete=_NOT_BRACKETS):
+    for mark in brackets:
         depth += 1 if mark in b"[{" else -1
         if depth > depth_max:
             return True
     return False
+
+
+def _brackets(text: str) -> bytes:
+    """Return the brackets of a JSON text that are not in strings."""
+    # Without escaped backslashes and escaped quotes, every quote begins or ends a string. Taking
+    # two neighbours away leaves that so for the others, and most strings have no brackets.
+    bare = text.replace("\\\\", "").replace('\\"', "").encode(errors="replace")
+    marks = bare.translate(None, delete=_NOT_MARKS).replace(b'""', b"")
+    return b"".join(marks.split(b'"')[::2])
 
 
 def on_any_stack(work: Callable[[_Argument], _Result], argument: _Argument) -> _Result:
@@ -153,4 +165,4 @@ _ENCODER: Final = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
 )
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
-_NOT_BRACKETS: Final = bytes(byte for byte in range(256) if byte not in b"[]{}")
+_NOT_MARKS: Final = bytes(byte for byte in range(256) if byte not in b'[]{}"')

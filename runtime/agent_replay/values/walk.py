@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple, cast
 
 from agent_replay.values.limits import VALUE_DEPTH_MAX
-from agent_replay.values.text import Json, canonical, shown, type_name
+from agent_replay.values.text import Json, canonical, is_deeper, shown, type_name
 
 PATH_STEPS_MAX: Final = 12
 
@@ -57,25 +57,22 @@ EXACT: Final = frozenset({type(None), bool, int, float, str, list, dict})
 
 def text_of(value: object, rules: Rules) -> str:
     """Return the canonical text of an acceptable value, or raise `Unfit`."""
-    text = fast_text(value, rules)
-    if text is None or (rules.reserved and '"$' in text):
-        return careful_text(value, rules)
-    return text
+    if _is_exact(value, rules):
+        return parsed_text(cast(Json, value), rules)
+    return careful_text(value, rules)
 
 
-def fast_text(value: object, rules: Rules) -> str | None:
-    """Return what `careful_text` returns for most values, and None for those it must look at.
-
-    Reserved keys are not looked for.
-    """
-    if not _is_exact(value, rules):
-        return None
+def parsed_text(value: Json, rules: Rules) -> str:
+    """Return what `text_of` does, of a value with exact types and integers within the limits."""
     try:
-        text = canonical(cast(Json, value))
+        text = canonical(value)
         size = len(text) if text.isascii() else len(text.encode())
     except ValueError:  # NaN, an infinity, or a lone surrogate
-        return None
-    return text if size <= rules.bytes_max else None
+        return careful_text(value, rules)
+    doubtful = size > rules.bytes_max or (rules.reserved and '"$' in text)
+    if doubtful or is_deeper(text, rules.depth_max):
+        return careful_text(value, rules)
+    return text
 
 
 def careful_text(value: object, rules: Rules) -> str:

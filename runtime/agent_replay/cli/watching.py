@@ -1,0 +1,116 @@
+"""What is seen of a run while it is driven: progress on a terminal, the log, and an interruption."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from types import FrameType
+
+from agent_replay.cli.screen import Screen
+from agent_replay.events import Event
+from agent_replay.lifecycles.step import StepState
+from agent_replay.report.words import safe
+
+STEPS_MIN = 4
+"""A plan with fewer steps is done before a line of progress can be read."""
+
+_LOGGER = "agent_replay"
+
+
+class Watch:
+    """The hook for each event that a command has made durable; it keeps the last one."""
+
+    def __init__(self, screen: Screen, steps: Sequence[str], *, quiet: bool) -> None:
+        self._screen = screen
+        self._steps = steps
+        self._shows = not quiet and len(steps) >= STEPS_MIN and _is_terminal()
+        self._length = 0
+        self.last: tuple[str, Event] | None = None
+
+    def on_event(self, run: str, event: Event) -> None:
+        """Take an event in, and show how far the run is."""
+        self.last = (run, event)
+        if self._shows and event.step is not None:
+            name, total = self._steps[event.step - 1], len(self._steps)
+            self._rewrite(f"step {event.step}/{total} {name}: {event.event}")
+
+    def clear(self) -> None:
+        """Take the line of progress away, before something else is printed."""
+        if self._length:
+            self._rewrite("")
+            self._length = 0
+
+    def _rewrite(self, text: str) -> None:
+        # A line that wraps could not be rewritten from its beginning.
+        text = safe(text)[: max(shutil.get_terminal_size().columns - 1, 1)]
+        self._screen.note(f"\r{text:<{self._length}}" + ("" if text else "\r"))
+        self._length = len(text)
+
+    def interrupted(self, cause: str, resume: str) -> str:
+        """Return in one sentence what an interruption has left open."""
+        if self.last is None:
+            return f"{cause}: this command has written nothing, so what was open stays as it is"
+        run, event = self.last
+        if event.state != StepState.REQUESTED or event.step is None:
+            return f"{cause}: what is on record of run {run} stays, and this goes on: {resume}"
+        step = self._steps[event.step - 1] if self._steps else str(event.step)
+        return (
+            f"{cause}: attempt {event.attempt} of step {step} of run {run} stays requested, and "
+            f"whether it happened is settled by: {resume}"
+        )
+
+
+def _is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+class _Lines(logging.Handler):
+    """Prints the library's log on standard error, one escaped line a record."""
+
+    def __init__(self, screen: Screen, watch: Watch) -> None:
+        super().__init__()
+        self._screen = screen
+        self._watch = watch
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._watch.clear()
+        self._screen.complain(record.getMessage())
+
+
+@contextlib.contextmanager
+def logged(screen: Screen, watch: Watch, *, verbose: bool) -> Iterator[None]:
+    """Print what the library logs: warnings, and with `verbose` everything."""
+    logger = logging.getLogger(_LOGGER)
+    handler, level = _Lines(screen, watch), logger.level
+    handler.setLevel(logging.DEBUG if verbose else logging.WARNING)
+    logger.addHandler(handler)
+    if verbose:
+        logger.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(handler)
+        watch.clear()
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM end a command as Ctrl-C does, in the order in which things must be closed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
