@@ -1,4 +1,5 @@
-"""The world outside of the runtime, for tests: a clock that is set by hand, and tools that keep a ledger.
+"""The world outside of the runtime, for tests: a clock that is set by hand, and tools that keep a
+ledger.
 
 The ledger is the witness: it counts calls and effects by itself, and no verdict rests on what the
 runtime says of them.
@@ -9,7 +10,18 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from agent_replay import Absent, Adapter, Found, Json, Request, ToolRejected, adapter, idempotent, queryable, read_only
+from agent_replay import (
+    Absent,
+    Adapter,
+    Found,
+    Json,
+    Request,
+    ToolRejected,
+    adapter,
+    idempotent,
+    queryable,
+    read_only,
+)
 from agent_replay.clock import NANOSECONDS, Reading
 
 SETTLES_SECONDS = 60
@@ -65,7 +77,8 @@ class Ledger:
 
 
 def _behave(ledger: Ledger, request: Request, *, has_effect: bool, once: bool) -> Json:
-    """Do what the step's arguments say for this attempt: {"do": ["lost", "ok"]}, the last one for all later ones."""
+    """Do what the step's arguments say for this attempt: {"do": ["lost", "ok"]}, the last one for "
+    "all later ones."""
     ledger.call(request)
     assert isinstance(request.arguments, dict)
     script = request.arguments.get("do", ["ok"])
@@ -77,7 +90,7 @@ def _behave(ledger: Ledger, request: Request, *, has_effect: bool, once: bool) -
         raise ToolRejected("no, and never", covers_key=True)
     if deed == "unsent":
         raise ConnectionError("nothing left")
-    result = ledger.happen(request, once=once) if has_effect else {"looked": True}
+    result: Json = ledger.happen(request, once=once) if has_effect else {"looked": True}
     if deed == "lost":
         raise TimeoutError("no reply")
     if deed == "interrupt":
@@ -101,7 +114,9 @@ def tools(ledger: Ledger) -> list[Adapter]:
     def keyed(request: Request) -> Json:
         return _behave(ledger, request, has_effect=True, once=True)
 
-    @adapter(name="windowed", contract=idempotent(key_window=WINDOW_SECONDS, lands_within=LANDS_SECONDS))
+    @adapter(
+        name="windowed", contract=idempotent(key_window=WINDOW_SECONDS, lands_within=LANDS_SECONDS)
+    )
     def windowed(request: Request) -> Json:
         return _behave(ledger, request, has_effect=True, once=True)
 
@@ -121,7 +136,13 @@ def tools(ledger: Ledger) -> list[Adapter]:
     return [look, keyed, windowed, asked, dark]
 
 
-CONTRACTS = {"look": "read_only", "keyed": "idempotent", "windowed": "idempotent", "asked": "queryable", "dark": "opaque"}
+CONTRACTS = {
+    "look": "read_only",
+    "keyed": "idempotent",
+    "windowed": "idempotent",
+    "asked": "queryable",
+    "dark": "opaque",
+}
 
 
 def plan_of(*steps: tuple[str, str] | tuple[str, str, Json]) -> dict[str, Json]:

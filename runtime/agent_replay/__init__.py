@@ -1,20 +1,22 @@
-"""Durable tool calls for agents: a request is durable before its tool is called, a result before the next step.
+"""Durable tool calls for agents: a request is durable before its tool is called, a result before
+the next step.
 
-    from agent_replay import Runtime, adapter, idempotent
+from agent_replay import Runtime, adapter, idempotent
 
-    @adapter(contract=idempotent())
-    def charge(request):
-        return payments.charge(request.arguments, idempotency_key=request.key)
+@adapter(contract=idempotent())
+def charge(request):
+    return payments.charge(request.arguments, idempotency_key=request.key)
 
-    with Runtime("runs.db", adapters=[charge]) as runtime:
-        outcome = runtime.run("order-42", plan)
+with Runtime("runs.db", adapters=[charge]) as runtime:
+    outcome = runtime.run("order-42", plan)
 """
 
 import sys
 
 if sys.platform == "win32":
     raise ImportError(
-        "agent_replay needs locks that the kernel ties to a living process and syncs of directories; "
+        "agent_replay needs locks that the kernel ties to a living process and syncs of "
+        "directories; "
         "Windows has neither in the form it relies on: use Linux, or macOS"
     )
 

@@ -4,8 +4,8 @@
     def charge(request: Request) -> Json: ...
 
 A contract is a promise of the tool that nothing here can verify. The default, `opaque`, promises
-nothing. An adapter gets a `Request` and returns a JSON value. It raises `ToolRejected` to say that the
-tool had no effect; every other exception means that the outcome is unknown.
+nothing. An adapter gets a `Request` and returns a JSON value. It raises `ToolRejected` to say that
+the tool had no effect; every other exception means that the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class ToolRejected(Exception):
 class Request(NamedTuple):
     """One call of a tool, as its adapter receives it.
 
-    `key` is the same for every attempt. `send_before` is in seconds since the epoch (UTC): a request
-    must leave before it; None means that there is no limit.
+    `key` is the same for every attempt. `send_before` is in seconds since the epoch (UTC): a
+    request must leave before it; None means that there is no limit.
     """
 
     run: str
@@ -104,14 +104,20 @@ def idempotent(
     """
     if key_window is None:
         if lands_within is not None:
-            raise InvalidInput("idempotent: lands_within has no meaning without a key_window; drop it")
+            raise InvalidInput(
+                "idempotent: lands_within has no meaning without a key_window; drop it"
+            )
         return Terms(Contract.IDEMPOTENT)
     if lands_within is None:
-        raise InvalidInput("idempotent: a key_window needs lands_within, the time a request may be under way")
+        raise InvalidInput(
+            "idempotent: a key_window needs lands_within, the time a request may be under way"
+        )
     window_ns = _nanoseconds("key_window", key_window)
     lands_ns = _nanoseconds("lands_within", lands_within)
     if window_ns <= lands_ns:
-        raise InvalidInput("idempotent: key_window must be longer than lands_within, or nothing can be sent")
+        raise InvalidInput(
+            "idempotent: key_window must be longer than lands_within, or nothing can be sent"
+        )
     return Terms(Contract.IDEMPOTENT, key_window_ns=window_ns, lands_within_ns=lands_ns)
 
 
@@ -121,7 +127,9 @@ def queryable(*, settles_within: float | timedelta) -> Terms:
     Once a call has returned, raised or lost its process, whatever it sent lands within
     `settles_within` (seconds, or a timedelta), or never.
     """
-    return Terms(Contract.QUERYABLE, settles_within_ns=_nanoseconds("settles_within", settles_within))
+    return Terms(
+        Contract.QUERYABLE, settles_within_ns=_nanoseconds("settles_within", settles_within)
+    )
 
 
 def opaque() -> Terms:
@@ -131,8 +139,14 @@ def opaque() -> Terms:
 
 def _nanoseconds(name: str, duration: float | timedelta) -> int:
     total = duration if isinstance(duration, (int, float)) else duration.total_seconds()
-    if isinstance(duration, bool) or not math.isfinite(total) or not 0 < total <= DURATION_SECONDS_MAX:
-        raise InvalidInput(f"{name}: {duration!r} is not a duration; give seconds above 0, at most ten years")
+    if (
+        isinstance(duration, bool)
+        or not math.isfinite(total)
+        or not 0 < total <= DURATION_SECONDS_MAX
+    ):
+        raise InvalidInput(
+            f"{name}: {duration!r} is not a duration; give seconds above 0, at most ten years"
+        )
     return round(total * NANOSECONDS)
 
 
@@ -149,16 +163,24 @@ class Adapter:
 
     __slots__ = ("call", "name", "probe", "source", "terms", "version")
 
-    def __init__(self, call: Call, *, name: str, version: str, terms: Terms, probe: Probe | None) -> None:
+    def __init__(
+        self, call: Call, *, name: str, version: str, terms: Terms, probe: Probe | None
+    ) -> None:
         if not _NAME.match(name):
-            raise InvalidInput(f"adapter name {ascii(name)}: use letters, digits, '_', '.' or '-', from a letter on")
+            raise InvalidInput(
+                f"adapter name {name!a}: use letters, digits, '_', '.' or '-', from a letter on"
+            )
         if not _VERSION.match(version):
-            raise InvalidInput(f"adapter {name}: version {ascii(version)}: use letters, digits, '.', '_', '+' or '-'")
+            raise InvalidInput(
+                f"adapter {name}: version {version!a}: use letters, digits, '.', '_', '+' or '-'"
+            )
         _refuse_unfinished(name, call)
         if terms.contract is Contract.QUERYABLE and probe is None:
             raise InvalidInput(f"adapter {name}: a queryable adapter needs a probe; give probe=")
         if terms.contract is not Contract.QUERYABLE and probe is not None:
-            raise InvalidInput(f"adapter {name}: a probe has no use for the contract {terms.contract}; drop it")
+            raise InvalidInput(
+                f"adapter {name}: a probe has no use for the contract {terms.contract}; drop it"
+            )
         if probe is not None:
             _refuse_unfinished(name, probe)
         self.call = call
@@ -212,7 +234,7 @@ def adapter(
 def _refuse_unfinished(name: str, function: Callable[[Request], object]) -> None:
     """Refuse what returns before it has done its work: its call would be taken for a result."""
     if not callable(function):
-        raise InvalidInput(f"adapter {name}: {ascii(function)} is not callable")
+        raise InvalidInput(f"adapter {name}: {function!a} is not callable")
     inner: object = inspect.unwrap(function)
     if not inspect.isroutine(inner):
         inner = getattr(type(inner), "__call__", inner)  # noqa: B004 - the method itself is looked at
@@ -223,11 +245,15 @@ def _refuse_unfinished(name: str, function: Callable[[Request], object]) -> None
         (inspect.isgeneratorfunction(inner), "generator"),
     ):
         if found:
-            raise InvalidInput(f"adapter {name}: a {word} function does its work after it returned; make it a plain one")
+            raise InvalidInput(
+                f"adapter {name}: a {word} function does its work after it returned; make it a "
+                "plain one"
+            )
 
 
 def _source_digest(function: Call) -> str:
-    """Return 32 hex digits that change when the adapter's source does; empty if there is no source."""
+    """Return 32 hex digits that change when the adapter's source does; empty if there is no "
+    "source."""
     try:
         source = inspect.getsource(inspect.unwrap(function))
     except (OSError, TypeError):
@@ -242,9 +268,13 @@ class Registry:
         self._adapters: dict[str, Adapter] = {}
         for one in adapters:
             if not isinstance(one, Adapter):
-                raise InvalidInput(f"{ascii(one)} is not an adapter; decorate the function with @adapter")
+                raise InvalidInput(
+                    f"{one!a} is not an adapter; decorate the function with @adapter"
+                )
             if one.identity in self._adapters:
-                raise InvalidInput(f"adapter {one.identity} is registered twice; give one another name or version")
+                raise InvalidInput(
+                    f"adapter {one.identity} is registered twice; give one another name or version"
+                )
             self._adapters[one.identity] = one
 
     def __iter__(self) -> Iterable[str]:
@@ -256,7 +286,11 @@ class Registry:
         if found is None:
             name = identity.partition("@")[0]
             others = sorted(other for other in self._adapters if other.partition("@")[0] == name)
-            known = f"registered is {', '.join(others)}" if others else f"registered: {', '.join(sorted(self._adapters)) or 'none'}"
+            known = (
+                f"registered is {', '.join(others)}"
+                if others
+                else f"registered: {', '.join(sorted(self._adapters)) or 'none'}"
+            )
             raise AdapterMismatch(f"adapter {identity} is missing; {known}; register it and resume")
         return found
 

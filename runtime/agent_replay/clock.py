@@ -1,10 +1,10 @@
 """Readings of the clocks, and what may be concluded from two of them.
 
-Two questions rest on time: may a key still be sent again, and has the settle bound of a probe passed.
-Clocks jump, so each event keeps a wall clock, a clock that counts since boot (also while the machine
-sleeps) and the id of the boot. Every rule here answers on the safe side: a window is said to have
-lapsed too early rather than too late, a bound to have passed too late rather than too early.
-Durations and instants are integers in nanoseconds.
+Two questions rest on time: may a key still be sent again, and has the settle bound of a probe
+passed. Clocks jump, so each event keeps a wall clock, a clock that counts since boot (also while
+the machine sleeps) and the id of the boot. Every rule here answers on the safe side: a window is
+said to have lapsed too early rather than too late, a bound to have passed too late rather than too
+early. Durations and instants are integers in nanoseconds.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Clock(Protocol):
 class SystemClock:
     """The clocks of this machine.
 
-    Where the kernel gives no boot id (outside Linux), each process counts as a boot of its own: then
-    windows lapse earlier and bounds pass later than they could, never the other way round.
+    Where the kernel gives no boot id (outside Linux), each process counts as a boot of its own:
+    then windows lapse earlier and bounds pass later than they could, never the other way round.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,8 @@ def _boot_id() -> str:
 
 
 def went_back(since: Reading, now: Reading) -> bool:
-    """Return whether a clock shows an earlier time than was recorded, so that nothing follows from it."""
+    """Return whether a clock shows an earlier time than was recorded, so that nothing follows "
+    "from it."""
     same_boot = since.boot_id == now.boot_id
     return now.wall_ns < since.wall_ns or (same_boot and now.boot_ns < since.boot_ns)
 

@@ -1,9 +1,9 @@
 """The driver of a run: it carries out what the decision function owes, and decides nothing itself.
 
-One driver works on a run at a time. It appends under the run's lock and calls tools outside of it, so
-that a cancel or an operator can act while a tool works. Whatever it learns from a tool it holds in
-`Known` until that is durable: after a storage error and a reopen, a reply that this process has seen is
-written, not asked for again, and a request that it had not begun to send is sent.
+One driver works on a run at a time. It appends under the run's lock and calls tools outside of it,
+so that a cancel or an operator can act while a tool works. Whatever it learns from a tool it holds
+in `Known` until that is durable: after a storage error and a reopen, a reply that this process has
+seen is written, not asked for again, and a request that it had not begun to send is sent.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from agent_replay.adapters import Absent, Adapter, Found, Registry, Request, Ter
 from agent_replay.clock import NANOSECONDS, Reading, bound_has_passed, window_is_open
 from agent_replay.errors import DamagedHistory, ReplayError
 from agent_replay.keys import idempotency_key
-from agent_replay.lifecycles.run import RunState
-from agent_replay.lifecycles.step import Contract, StepEvent, StepState
+from agent_replay.lifecycles.step import StepEvent, StepState
 from agent_replay.live import LiveRun
 from agent_replay.outcome import terms_of
 from agent_replay.recovery import Act, Append, News, Situation, Why, decide
@@ -36,7 +35,8 @@ class Known(NamedTuple):
     attempt: int
     news: News
     body: str
-    """Canonical text of what goes into the payload: a result, or a description of what was raised."""
+    """Canonical text of what goes into the payload: a result, or a description of what was "
+    "raised."""
 
 
 Memory = dict[str, dict[tuple[int, int], Known]]
@@ -69,7 +69,8 @@ class Driver:
             known = self._call() if act is Act.CALL else self._probe()
 
     def settle(self) -> None:
-        """Draft what is owed to an open step without calling anything: for a cancel with no live driver."""
+        """Draft what is owed to an open step without calling anything: for a cancel with no live "
+        "driver."""
         known = self._remembered()
         for act in decide(self._situation(known, self._run.now())):
             if isinstance(act, Append):
@@ -87,7 +88,8 @@ class Driver:
         return Known(head.step, head.attempt, News.FOUND_OPEN, "")
 
     def _append_owed(self, known: Known) -> Act | None:
-        """Write what is owed, in as few transactions as may be; return what is to be done outside."""
+        """Write what is owed, in as few transactions as may be; return what is to be done "
+        "outside."""
         run = self._run
         if known.step and (known.step, known.attempt) != (run.head.step, run.head.attempt):
             known = Known(0, 0, News.NOTHING, "")  # somebody settled the step meanwhile
@@ -118,7 +120,8 @@ class Driver:
         return Known(run.head.step, run.head.attempt, News.READY, "")
 
     def _commit(self) -> None:
-        """Write the drafts. Should that fail, this process still knows what it was about to write."""
+        """Write the drafts. Should that fail, this process still knows what it was about to "
+        "write."""
         run = self._run
         head = run.head
         if head is run.history.head:
@@ -157,7 +160,9 @@ class Driver:
         if first is None or terms.key_window_ns is None:
             return True
         since = self._run.store.reading_of(first)
-        return window_is_open(since, now, window_ns=terms.key_window_ns, lands_ns=terms.lands_within_ns or 0)
+        return window_is_open(
+            since, now, window_ns=terms.key_window_ns, lands_ns=terms.lands_within_ns or 0
+        )
 
     def _bound_has_passed(self, terms: Terms) -> bool:
         suspended = self._run.open.suspended
@@ -180,7 +185,8 @@ class Driver:
         return f'{{"why":"{act.why}"}}'
 
     def sending(self, why: Why, now: Reading) -> str:
-        """Return the payload of a request or resend of the open step: what is needed to judge it later."""
+        """Return the payload of a request or resend of the open step: what is needed to judge it "
+        "later."""
         step = self._run.step
         payload: dict[str, Json] = {"source": self._registry.get(step.adapter).source}
         send_before_ns = self._send_before_ns(now)
@@ -191,7 +197,8 @@ class Driver:
         return canonical(payload)
 
     def joined(self, evidence: str, now: Reading) -> str:
-        """Return the payload of an operator's resend: the evidence, and what every request carries."""
+        """Return the payload of an operator's resend: the evidence, and what every request "
+        "carries."""
         given, sent = decode(evidence), decode(self.sending(Why.NONE, now))
         assert isinstance(given, dict) and isinstance(sent, dict), "payloads are objects"  # noqa: PT018
         return canonical({**given, **sent})
@@ -213,7 +220,8 @@ class Driver:
         key = idempotency_key(run.store.identity.namespace, run.id, step.id, name, step.arguments)
         if key != step.key:
             raise DamagedHistory(
-                f"run {run.id}, step {step.id}: the stored key does not belong to the stored arguments; nothing was sent"
+                f"run {run.id}, step {step.id}: the stored key does not belong to the stored "
+                "arguments; nothing was sent"
             )
         send_before_ns = self._send_before_ns(run.now())
         return Request(
@@ -239,7 +247,8 @@ class Driver:
         return known
 
     def _probe(self) -> Known:
-        """Ask the tool for the key, and return what became known; the bound counts from before the question."""
+        """Ask the tool for the key, and return what became known; the bound counts from before "
+        "the question."""
         run = self._run
         with run.lock:
             request = self._request()
@@ -248,12 +257,16 @@ class Driver:
             self._probed_at = run.now()
         news, body = _looked_up(adapter, request)
         if news is News.NO_ANSWER:
-            self.notes.append(f"step {request.step!r}: the probe of {adapter.identity} did not answer{f': {body}' if body else ''}")
+            self.notes.append(
+                f"step {request.step!r}: the probe of {adapter.identity} did not "
+                f"answer{f': {body}' if body else ''}"
+            )
         return Known(step, attempt, news, body)
 
 
 def describe_error(error: Exception) -> str:
-    """Return the canonical text that describes what a tool raised: its type and its message, bounded."""
+    """Return the canonical text that describes what a tool raised: its type and its message, "
+    "bounded."""
     try:
         message = str(error)[:MESSAGE_LENGTH_MAX]
     except Exception:  # noqa: BLE001 - the adapter boundary: `__str__` may do as it likes
@@ -273,7 +286,11 @@ def _answer(adapter: Adapter, request: Request) -> tuple[News, str]:
         raise  # nothing can be written safely now; recovery decides later
     except Exception as error:  # noqa: BLE001 - the adapter boundary: whatever it raises, the outcome is unknown
         logger.warning(
-            "run %s step %s attempt %d: the adapter raised %s", request.run, request.step, request.attempt, type(error).__name__
+            "run %s step %s attempt %d: the adapter raised %s",
+            request.run,
+            request.step,
+            request.attempt,
+            type(error).__name__,
         )
         return News.FAILURE, describe_error(error)
     return News.REPLY, _settling(result, request)
@@ -287,27 +304,33 @@ def _looked_up(adapter: Adapter, request: Request) -> tuple[News, str]:
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - the adapter boundary: a probe that raises has not answered
-        logger.warning("run %s step %s: the probe raised %s", request.run, request.step, type(error).__name__)
+        logger.warning(
+            "run %s step %s: the probe raised %s", request.run, request.step, type(error).__name__
+        )
         return News.NO_ANSWER, describe_error(error)
     if isinstance(answer, Found):
         return News.PRESENT, _settling(answer.result, request)
     if isinstance(answer, Absent):
         return News.ABSENT, ""
-    logger.warning("run %s step %s: the probe returned neither Found nor Absent", request.run, request.step)
+    logger.warning(
+        "run %s step %s: the probe returned neither Found nor Absent", request.run, request.step
+    )
     return News.NO_ANSWER, ""
 
 
 def _settling(result: Json, request: Request) -> str:
     """Return the payload that settles a step with this result.
 
-    The tool did run: a result that cannot be stored is recorded by a description, and never asked for again.
+    The tool did run: a result that cannot be stored is recorded by a description, and never asked
+    for again.
     """
     try:
         return f'{{"result":{encode_result(result)}}}'
     except MarkedResult as error:
         logger.warning(
-            "run %s step %s attempt %d: the result cannot be stored", request.run, request.step, request.attempt
+            "run %s step %s attempt %d: the result cannot be stored",
+            request.run,
+            request.step,
+            request.attempt,
         )
         return canonical({"unstorable": error.marker})
-
-

@@ -1,8 +1,8 @@
 """The rows of a history, as plain values.
 
-An event is one row: a lead move (of a step, or of the run itself) with the run's moves that ride in the
-same row. Nothing here decides and nothing does I/O; `machine` says which rows may exist, `store` writes
-them, `history` folds them.
+An event is one row: a lead move (of a step, or of the run itself) with the run's moves that ride in
+the same row. Nothing here decides and nothing does I/O; `machine` says which rows may exist,
+`store` writes them, `history` folds them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ class Event(NamedTuple):
 
     `step` counts from 1 and is None for a move of the run itself; `attempt` counts the requests and
     resends of the step so far. `coupled` holds the run's moves in this row, separated by a space.
-    `state` is the step's state after the row, `run_state` the run's. `payload` is canonical JSON text.
-    `hash` is the link of the chain, over the hash before it and every other column.
+    `state` is the step's state after the row, `run_state` the run's. `payload` is canonical JSON
+    text. `hash` is the link of the chain, over the hash before it and every other column.
     """
 
     run: int
@@ -85,8 +85,8 @@ class Writer(NamedTuple):
 class Head(NamedTuple):
     """Where a run stands: the end of its chain, and the state of the run and of its open step.
 
-    The open step is the first that has not succeeded, or the last one when all have. `attempt` counts
-    its requests and resends. The row is derived: `verify` recomputes it from the events.
+    The open step is the first that has not succeeded, or the last one when all have. `attempt`
+    counts its requests and resends. The row is derived: `verify` recomputes it from the events.
     """
 
     run: int

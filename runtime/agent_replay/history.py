@@ -1,9 +1,10 @@
 """What a history says: a pure fold over its rows.
 
-`advance` takes a head over one event, with what the decision function needs to know of the open step;
-`fold` does so over a whole history, and checks on the way that each row follows from the one before:
-number, chain, move, attempt, epoch. A row that the runtime never writes raises `DamagedHistory` with its
-place. Nothing here does I/O, decides, or knows an adapter, so that a replay cannot call a tool.
+`advance` takes a head over one event, with what the decision function needs to know of the open
+step; `fold` does so over a whole history, and checks on the way that each row follows from the one
+before: number, chain, move, attempt, epoch. A row that the runtime never writes raises
+`DamagedHistory` with its place. Nothing here does I/O, decides, or knows an adapter, so that a
+replay cannot call a tool.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from agent_replay.chain import event_link, registration_link
 from agent_replay.errors import DamagedHistory
 from agent_replay.events import Event, Head, Registration, Stamp, StepRow
 from agent_replay.lifecycles.coupling import PERMITTED, Permitted
-from agent_replay.lifecycles.run import RunEvent, RunState
 from agent_replay.lifecycles.run import TERMINAL as RUN_TERMINAL
+from agent_replay.lifecycles.run import RunEvent, RunState
 from agent_replay.lifecycles.step import Actor, Contract, StepEvent, StepState
 from agent_replay.values import Json
 
@@ -35,9 +36,9 @@ SENDS = frozenset({StepEvent.REQUEST.value, StepEvent.RESEND.value})
 class OpenStep(NamedTuple):
     """What the events say of the open step, beyond its state and its attempts.
 
-    `grants` counts the operator's refutes and resends; `unresolved` the requests and resends since the
-    last refute; `first` stamps the first of these, `suspended` the latest suspend; attempts up to
-    `refuted` were refuted; `last` is the step's latest event.
+    `grants` counts the operator's refutes and resends; `unresolved` the requests and resends since
+    the last refute; `first` stamps the first of these, `suspended` the latest suspend; attempts up
+    to `refuted` were refuted; `last` is the step's latest event.
     """
 
     grants: int = 0
@@ -52,7 +53,8 @@ UNTOUCHED = OpenStep()
 
 
 class RunHistory:
-    """A run as its rows tell it. `results` maps the number of a step to the payload that settled it."""
+    """A run as its rows tell it. `results` maps the number of a step to the payload that settled "
+    "it."""
 
     __slots__ = ("head", "open", "registration", "results", "settled", "steps")
 
@@ -110,7 +112,8 @@ def first_head(registration: Registration) -> Head:
 
 
 def permitted(contract: str | None, head: Head, event: Event) -> Permitted | None:
-    """Return where the table says that the event leads from this head, or None if there is no such move."""
+    """Return where the table says that the event leads from this head, or None if there is no "
+    "such move."""
     try:
         return PERMITTED.get(
             (
@@ -134,7 +137,17 @@ def next_head(head: Head, event: Event) -> Head:
         step, state, attempt = head.step + 1, StepState.PLANNED.value, 0
     else:
         step, state, attempt = head.step, event.state or head.state, event.attempt or head.attempt
-    return Head(head.run, event.seq, event.hash, event.run_state, step, state, attempt, event.epoch, head.steps)
+    return Head(
+        head.run,
+        event.seq,
+        event.hash,
+        event.run_state,
+        step,
+        state,
+        attempt,
+        event.epoch,
+        head.steps,
+    )
 
 
 def next_open(head: Head, known: OpenStep, event: Event) -> OpenStep:
@@ -158,7 +171,8 @@ def next_open(head: Head, known: OpenStep, event: Event) -> OpenStep:
 
 
 def advance(head: Head, known: OpenStep, contract: str, event: Event) -> tuple[Head, OpenStep]:
-    """Return the head and the open step after the event, or raise `DamagedHistory` if it cannot follow.
+    """Return the head and the open step after the event, or raise `DamagedHistory` if it cannot
+    follow.
 
     `contract` is that of the open step. The hash of the event is not looked at here.
     """
@@ -184,8 +198,15 @@ def complaints(head: Head, contract: str, event: Event) -> Iterable[str]:
         )
         return
     state = None if event.step is None else found.target
-    if event.coupled != " ".join(found.coupled) or event.state != state or event.run_state != found.run_target:
-        yield f"{event.event!r} leads to {found.target!r} and {found.run_target!r} with {' '.join(found.coupled)!r}"
+    if (
+        event.coupled != " ".join(found.coupled)
+        or event.state != state
+        or event.run_state != found.run_target
+    ):
+        yield (
+            f"{event.event!r} leads to {found.target!r}, and the run to {found.run_target!r} "
+            f"with {' '.join(found.coupled)!r}"
+        )
     if event.attempt != expected_attempt(head, event.event, event.step):
         yield f"attempt {event.attempt} after attempt {head.attempt}"
 
@@ -198,18 +219,28 @@ def expected_attempt(head: Head, event: str, step: int | None) -> int | None:
 
 
 def fold(
-    registration: Registration, steps: Sequence[StepRow], events: Iterable[Event], *, previous: bytes
+    registration: Registration,
+    steps: Sequence[StepRow],
+    events: Iterable[Event],
+    *,
+    previous: bytes,
 ) -> RunHistory:
-    """Return the run that these rows tell, checked row by row; `previous` is the link before the run's.
+    """Return the run that these rows tell, checked row by row; `previous` is the link before the
+    run's.
 
     Raises `DamagedHistory` naming the first row that cannot be.
     """
     if registration_link(previous, registration) != registration.hash:
-        raise DamagedHistory(f"run {registration.run} ({registration.id}): the registration does not fit its hash")
+        raise DamagedHistory(
+            f"run {registration.run} ({registration.id}): the registration does not fit its hash"
+        )
     history = RunHistory(registration, steps)
     for event in events:
         if event_link(history.head.hash, event) != event.hash:
-            raise DamagedHistory(f"run {registration.run} ({registration.id}), seq {event.seq}: the row does not fit its hash")
+            raise DamagedHistory(
+                f"run {registration.run} ({registration.id}), seq {event.seq}: the row does not "
+                "fit its hash"
+            )
         history.take(event)
     return history
 

@@ -9,9 +9,11 @@ from hashlib import sha256
 def idempotency_key(namespace: str, run: str, step: str, adapter: str, arguments: str) -> str:
     """Return the key that every attempt of a step carries: 64 hex digits.
 
-    SHA-256 over the JSON array of the database's namespace, the run's id, the step's id, the adapter's
-    name without its version, and the canonical text of the arguments. Attempts, epochs, writers and
-    clocks are no part of it, so that nothing that a retry changes can change the key.
+    SHA-256 over the JSON array of the database's namespace, the run's id, the step's id, the
+    adapter's name without its version, and the canonical text of the arguments. Attempts, epochs,
+    writers and clocks are no part of it, so that nothing that a retry changes can change the key.
     """
-    text = json.dumps([namespace, run, step, adapter, arguments], ensure_ascii=True, separators=(",", ":"))
+    text = json.dumps(
+        [namespace, run, step, adapter, arguments], ensure_ascii=True, separators=(",", ":")
+    )
     return sha256(text.encode("ascii")).hexdigest()

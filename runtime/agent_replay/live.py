@@ -2,7 +2,8 @@
 
 Rows are drafted on a projected head and committed together. The history is taken over only when the
 commit has returned, so what this object shows is durable, or drafted and not yet shown to anybody.
-Whoever reads or adds holds `lock`: a driver, and beside it an operator or a cancel from another thread.
+Whoever reads or adds holds `lock`: a driver, and beside it an operator or a cancel from another
+thread.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ OnEvent = Callable[[str, Event], None]
 class LiveRun:
     """One run with a history that grows."""
 
-    def __init__(self, store: Store, history: RunHistory, clock: Clock, on_event: OnEvent | None) -> None:
+    def __init__(
+        self, store: Store, history: RunHistory, clock: Clock, on_event: OnEvent | None
+    ) -> None:
         self.lock = RLock()
         self.store = store
         self.history = history
@@ -103,8 +106,9 @@ class LiveRun:
     def commit(self) -> None:
         """Write the drafts; durable when it returns.
 
-        If the last draft is a request and fails before the commit, what came before it is committed by
-        itself and the error raised: an acknowledgement must not be lost because the next step cannot start.
+        If the last draft is a request and fails before the commit, what came before it is committed
+        by itself and the error raised: an acknowledgement must not be lost because the next step
+        cannot start.
         """
         if not self._drafts:
             return
@@ -122,7 +126,8 @@ class LiveRun:
             raise error
 
     def committed(self, count: int) -> None:
-        """Take over the first `count` drafts, which are durable, drop the others, and tell the hook."""
+        """Take over the first `count` drafts, which are durable, drop the others, and tell the "
+        "hook."""
         drafts, self._drafts = self._drafts[:count], []
         for row, head, known in drafts:
             self.history.take_over(row, head, known)
@@ -139,6 +144,6 @@ class LiveRun:
         try:
             self._on_event(self.id, row)
         except Exception as error:  # noqa: BLE001 - a hook may not hurt the run; the row is durable already
-            logger.warning("run %s seq %d: the on_event hook raised %s", self.id, row.seq, type(error).__name__)
-
-
+            logger.warning(
+                "run %s seq %d: the on_event hook raised %s", self.id, row.seq, type(error).__name__
+            )

@@ -1,9 +1,10 @@
 """The machines that judge every row before it is written.
 
-This is the only module that imports `transitions`: one machine for each contract's step, and one for
-the run, built from the generated tables. They have no callbacks, no guards and no automatic `to_*`
-triggers; a machine says whether a move exists and where it leads, and nothing else. A trigger is named
-by event and actor ("confirm by probe"), since who may make a move is part of the move.
+This is the only module that imports `transitions`: one machine for each contract's step, and one
+for the run, built from the generated tables. They have no callbacks, no guards and no automatic
+`to_*` triggers; a machine says whether a move exists and where it leads, and nothing else. A
+trigger is named by event and actor ("confirm by probe"), since who may make a move is part of the
+move.
 
 A row of the history is one step move (or one of the run's own moves) with the run's moves that ride
 in it. `judge` asks the machines for each of them, and the coupling table for their combination.
@@ -31,23 +32,30 @@ class _Cursor:
 class Lifecycle:
     """A `transitions` machine that answers one question and keeps no state between answers."""
 
-    def __init__(self, name: str, states: list[str], initial: str, rows: list[tuple[str, str, str]]) -> None:
+    def __init__(
+        self, name: str, states: list[str], initial: str, rows: list[tuple[str, str, str]]
+    ) -> None:
         self.name = name
         self.machine = Machine(
             model=None,
             states=states,
             initial=initial,
-            transitions=[{"trigger": trigger, "source": source, "dest": target} for trigger, source, target in rows],
+            transitions=[
+                {"trigger": trigger, "source": source, "dest": target}
+                for trigger, source, target in rows
+            ],
             auto_transitions=False,
             ignore_invalid_triggers=False,
         )
         self._cursor = _Cursor()
-        # Adding a model to a machine for each move costs five times as much, and the machine would keep it alive.
+        # Adding a model to a machine for each move costs five times as much, and the machine would
+        # keep it alive.
         self.machine.add_model(self._cursor, initial=initial)
         self._lock = Lock()
 
     def advance(self, state: str, trigger: str) -> str:
-        """Return the state that `trigger` leads to, or raise `IllegalMove`; either way nothing is kept."""
+        """Return the state that `trigger` leads to, or raise `IllegalMove`; either way nothing is "
+        "kept."""
         event = self.machine.events.get(trigger)
         if event is None:
             raise IllegalMove(f"{self.name}: no move '{trigger}' from state '{state}'")
@@ -56,9 +64,13 @@ class Lifecycle:
             try:
                 moved = event.trigger(self._cursor)
             except (MachineError, ValueError):
-                raise IllegalMove(f"{self.name}: no move '{trigger}' from state '{state}'") from None
+                raise IllegalMove(
+                    f"{self.name}: no move '{trigger}' from state '{state}'"
+                ) from None
             if not moved:
-                raise IllegalMove(f"{self.name}: the move '{trigger}' from state '{state}' did not happen")
+                raise IllegalMove(
+                    f"{self.name}: the move '{trigger}' from state '{state}' did not happen"
+                )
             return self._cursor.state
 
 
@@ -73,11 +85,15 @@ def _step_lifecycle(contract: Contract) -> Lifecycle:
         for (of, source, event, actor), target in step.MOVES.items()
         if of is contract
     ]
-    return Lifecycle(f"a {contract.value} step", [s.value for s in StepState], step.INITIAL.value, rows)
+    return Lifecycle(
+        f"a {contract.value} step", [s.value for s in StepState], step.INITIAL.value, rows
+    )
 
 
 def _run_lifecycle() -> Lifecycle:
-    rows = [(event.value, source.value, target.value) for (source, event), target in run.MOVES.items()]
+    rows = [
+        (event.value, source.value, target.value) for (source, event), target in run.MOVES.items()
+    ]
     return Lifecycle("a run", [s.value for s in RunState], run.INITIAL.value, rows)
 
 
@@ -122,7 +138,8 @@ def judge(
         reached = advance_run(run_state, event)
     if permitted is None:
         raise IllegalMove(
-            f"no move '{event}' by {actor} of a {contract or 'run'} step in state '{source}' while the run is '{run_state}'"
+            f"no move '{event}' by {actor} of a {contract or 'run'} step in state '{source}' while "
+            f"the run is '{run_state}'"
         )
     for ride in permitted.coupled:
         reached = advance_run(reached, ride)

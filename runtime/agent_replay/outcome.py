@@ -32,7 +32,8 @@ class Results(Mapping[str, Json]):
         if "unstorable" in payload:
             described = json.dumps(payload["unstorable"])
             raise UnstorableResult(
-                f"step {step!r} ran, but its result could not be stored and is not known any more: {described}"
+                f"step {step!r} ran, but its result could not be stored and is not known any more: "
+                f"{described}"
             )
         return payload["result"]
 
@@ -51,7 +52,8 @@ class Doubt:
     """A step whose outcome is unknown, and what is needed to settle it.
 
     `why` is the recorded reason, `detail` what was recorded with it. `not_before` is the moment, in
-    seconds since the epoch (UTC), from which a probe's "absent" counts; None where no probe can say.
+    seconds since the epoch (UTC), from which a probe's "absent" counts; None where no probe can
+    say.
     """
 
     step: str
@@ -153,7 +155,9 @@ def _unstorable(history: RunHistory) -> Iterator[str]:
 
 def terms_of(registration: Registration) -> dict[str, Terms]:
     """Return the contracts with their terms that a run has pinned, by adapter identity."""
-    pinned = read_payload(registration.adapters, f"run {registration.run} ({registration.id}), adapters")
+    pinned = read_payload(
+        registration.adapters, f"run {registration.run} ({registration.id}), adapters"
+    )
     terms = {}
     for identity, given in pinned.items():
         assert isinstance(given, dict), "a run pins an object for each adapter"

@@ -2,7 +2,8 @@
 
 Evidence is about one attempt of one step of one run, with its key. It is refused, and nothing is
 written, when it is about anything else or when the step is not in doubt. Nothing here does I/O, and
-nothing here can tell whether evidence is true: who gives it stands beside it in the history for ever.
+nothing here can tell whether evidence is true: who gives it stands beside it in the history for
+ever.
 """
 
 from __future__ import annotations
@@ -81,45 +82,64 @@ def _check(event: StepEvent, evidence: Evidence, history: RunHistory) -> None:
     for name in ("kind", "who", "why"):
         text = getattr(evidence, name)
         if not isinstance(text, str) or not text.strip() or len(text) > TEXT_LENGTH_MAX:
-            raise InvalidInput(f"evidence needs {name!r}: a text of 1 to {TEXT_LENGTH_MAX} characters")
+            raise InvalidInput(
+                f"evidence needs {name!r}: a text of 1 to {TEXT_LENGTH_MAX} characters"
+            )
     _check_subject(evidence, history)
     _check_attempt(event, evidence, history)
     if event is StepEvent.REFUTE and evidence.no_request_can_land is not True:
         raise EvidenceRefused(
-            f"step {evidence.step!r}: to refute it, state that no request of it can still land (no_request_can_land); "
+            f"step {evidence.step!r}: to refute it, state that no request of it can still land "
+            "(no_request_can_land); "
             "if one can, wait, or confirm when it has landed"
         )
     contract = Contract(history.open_step.contract)
     if event is StepEvent.RESEND and contract is not Contract.IDEMPOTENT:
         raise EvidenceRefused(
-            f"step {evidence.step!r} is {contract}: sending it again may do it twice; confirm, refute or abandon it"
+            f"step {evidence.step!r} is {contract}: sending it again may do it twice; confirm, "
+            "refute or abandon it"
         )
 
 
 def _check_subject(evidence: Evidence, history: RunHistory) -> None:
     """Refuse evidence about another run, step or key, or about a step that is not in doubt."""
     if evidence.run != history.registration.id:
-        raise EvidenceRefused(f"the evidence is about run {evidence.run!r}, not {history.registration.id!r}")
+        raise EvidenceRefused(
+            f"the evidence is about run {evidence.run!r}, not {history.registration.id!r}"
+        )
     step = history.open_step
     if not any(evidence.step == row.id for row in history.steps):
         raise EvidenceRefused(f"run {evidence.run!r} has no step {evidence.step!r}")
     if evidence.step != step.id or history.head.state != StepState.IN_DOUBT:
-        open_now = f"{step.id!r} is {history.head.state}" if not history.ended else f"the run is {history.run_state}"
-        raise EvidenceRefused(f"step {evidence.step!r} of run {evidence.run!r} is not in doubt: {open_now}")
+        open_now = (
+            f"{step.id!r} is {history.head.state}"
+            if not history.ended
+            else f"the run is {history.run_state}"
+        )
+        raise EvidenceRefused(
+            f"step {evidence.step!r} of run {evidence.run!r} is not in doubt: {open_now}"
+        )
     if evidence.key != step.key:
-        raise EvidenceRefused(f"step {step.id!r}: the evidence names the key {evidence.key!r}, the step's is {step.key!r}")
+        raise EvidenceRefused(
+            f"step {step.id!r}: the evidence names the key {evidence.key!r}, the step's is "
+            f"{step.key!r}"
+        )
 
 
 def _check_attempt(event: StepEvent, evidence: Evidence, history: RunHistory) -> None:
-    """Refuse an attempt that the evidence cannot rest on: a confirm on any, all else on the latest."""
+    """Refuse an attempt that the evidence cannot rest on: a confirm on any, all else on the "
+    "latest."""
     latest = history.head.attempt
     given = evidence.attempt
     if isinstance(given, bool) or not isinstance(given, int):
         raise InvalidInput(f"attempt is a number, not {given!r}")
     if event is StepEvent.CONFIRM:
         if not 1 <= given <= latest:
-            raise EvidenceRefused(f"step {evidence.step!r} has attempts 1 to {latest}, the evidence names {given}")
+            raise EvidenceRefused(
+                f"step {evidence.step!r} has attempts 1 to {latest}, the evidence names {given}"
+            )
     elif given != latest:
         raise EvidenceRefused(
-            f"step {evidence.step!r}: {event} must cover every attempt so far, so name the latest, {latest}, not {given}"
+            f"step {evidence.step!r}: {event} must cover every attempt so far, so name the latest, "
+            f"{latest}, not {given}"
         )

@@ -1,15 +1,15 @@
 """What is owed next: a pure function from a situation to acts.
 
-A situation is finite: contract, state of the open step and of the run, what has just been learnt, and
-four yes-or-no readings. So the function can be tabulated, compared with the models row by row, and
-reviewed as a table. It appends nothing and calls nothing; it returns a list of acts, in order:
+A situation is finite: contract, state of the open step and of the run, what has just been learnt,
+and four yes-or-no readings. So the function can be tabulated, compared with the models row by row,
+and reviewed as a table. It appends nothing and calls nothing; it returns a list of acts, in order:
 
 - `Append`: a row to be judged by the machine and written;
 - `Act.CALL`: the tool is to be called, now, with the request that is durable;
 - `Act.PROBE`: the tool is to be asked for the key.
 
-No acts: nothing is owed. The run has ended, or it waits for evidence. An act after an append is carried
-out only when the append is durable.
+No acts: nothing is owed. The run has ended, or it waits for evidence. An act after an append is
+carried out only when the append is durable.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Append(NamedTuple):
 class Situation(NamedTuple):
     """All that the decision rests on.
 
-    `attempts_left`: limit + operator's refutes and resends − requests and resends, above 0.
+    `attempts_left`: limit + operator's refutes and resends - requests and resends, above 0.
     `window_open`: a request that leaves now lands inside the key window (true where there is none).
     `bound_passed`: the settle bound had passed before the probe was called.
     `earlier_unresolved`: since the last refute, a request or resend precedes the current one.
@@ -122,7 +122,8 @@ def _planned(situation: Situation) -> Acts:
     if situation.run_state is not RunState.RUNNING:
         return NOTHING_OWED
     if situation.attempts_left or situation.contract is not Contract.QUERYABLE:
-        # A contract without a probe is planned again by an operator only, whose refute grants an attempt.
+        # A contract without a probe is planned again by an operator only, whose refute grants an
+        # attempt.
         return (Append(StepEvent.REQUEST, Actor.RUNTIME),)
     actor = Actor.RECOVERY if situation.news is News.FOUND_OPEN else Actor.RUNTIME
     return (Append(StepEvent.EXHAUST, actor, Why.ATTEMPTS_USED_UP),)
@@ -134,13 +135,8 @@ def _requested(situation: Situation) -> Acts:
             return _before_the_call(situation)
         case News.REPLY:
             return (Append(StepEvent.ACKNOWLEDGE, Actor.RUNTIME, Why.ANSWERED),)
-        case News.REFUSAL_OF_KEY:
-            return (Append(StepEvent.REJECT, Actor.RUNTIME, Why.REFUSED),)
-        case News.REFUSAL:
-            if situation.contract is Contract.READ_ONLY or not situation.earlier_unresolved:
-                return (Append(StepEvent.REJECT, Actor.RUNTIME, Why.REFUSED),)
-            # The refusal speaks of this call alone; an earlier one may have had its effect.
-            return (Append(StepEvent.SUSPEND, Actor.RUNTIME, Why.REFUSED_AFTER_UNRESOLVED),)
+        case News.REFUSAL | News.REFUSAL_OF_KEY:
+            return _refused(situation)
         case News.FAILURE:
             return _unanswered(situation, Actor.RUNTIME, Why.RAISED)
         case News.FOUND_OPEN:
@@ -151,10 +147,22 @@ def _requested(situation: Situation) -> Acts:
             assert_never(situation.news)
 
 
+def _refused(situation: Situation) -> Acts:
+    if situation.news is News.REFUSAL_OF_KEY or _nothing_else_is_open(situation):
+        return (Append(StepEvent.REJECT, Actor.RUNTIME, Why.REFUSED),)
+    # The refusal speaks of this call alone; an earlier one may have had its effect.
+    return (Append(StepEvent.SUSPEND, Actor.RUNTIME, Why.REFUSED_AFTER_UNRESOLVED),)
+
+
+def _nothing_else_is_open(situation: Situation) -> bool:
+    """Return whether the current call is all of the step that could have had an effect."""
+    return situation.contract is Contract.READ_ONLY or not situation.earlier_unresolved
+
+
 def _before_the_call(situation: Situation) -> Acts:
     if situation.run_state is RunState.CANCELLING:
         # A call that was not begun is not begun; this one had no effect.
-        if situation.contract is Contract.READ_ONLY or not situation.earlier_unresolved:
+        if _nothing_else_is_open(situation):
             return (Append(StepEvent.REJECT, Actor.RUNTIME, Why.NOT_SENT),)
         return (Append(StepEvent.SUSPEND, Actor.RUNTIME, Why.CANCEL_ASKED),)
     if situation.contract is Contract.IDEMPOTENT and not situation.window_open:
@@ -194,7 +202,13 @@ def _in_doubt(situation: Situation) -> Acts:
         case News.NO_ANSWER:
             return NOTHING_OWED
         case (
-            News.NOTHING | News.FOUND_OPEN | News.READY | News.REPLY | News.REFUSAL | News.REFUSAL_OF_KEY | News.FAILURE
+            News.NOTHING
+            | News.FOUND_OPEN
+            | News.READY
+            | News.REPLY
+            | News.REFUSAL
+            | News.REFUSAL_OF_KEY
+            | News.FAILURE
         ):
             return (Act.PROBE,)
         case _:

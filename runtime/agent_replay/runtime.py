@@ -3,9 +3,9 @@
     with Runtime("runs.db", adapters=[quote, charge, notify]) as runtime:
         outcome = runtime.run("order-42", plan)
 
-A request is durable before its tool is called, a result is durable before the next step. `run` with an
-id that is known is a resume: what is on record is returned, and only what is owed is done. A run that
-waits for evidence is an outcome, not an error.
+A request is durable before its tool is called, a result is durable before the next step. `run` with
+an id that is known is a resume: what is on record is returned, and only what is owed is done. A run
+that waits for evidence is an outcome, not an error.
 
 One `Runtime` holds a database; its methods may be called from several threads. It decides nothing
 about steps: `recovery` does, `driver` carries it out.
@@ -52,10 +52,11 @@ _PAGE = 500
 class Runtime:
     """Runs plans, resumes them, and takes evidence; one at a time may hold a database.
 
-    Raises `DatabaseLocked` when another process or object holds it, unless `wait` is given. `namespace`
-    names a new database (random if left out). `hint` says where the adapters came from; it is kept with
-    each run for people to read. `on_event` is called with the run's id and the row after each commit;
-    what it raises is logged and changes nothing. `log_bytes` is the size to which a new log is grown.
+    Raises `DatabaseLocked` when another process or object holds it, unless `wait` is given.
+    `namespace` names a new database (random if left out). `hint` says where the adapters came from;
+    it is kept with each run for people to read. `on_event` is called with the run's id and the row
+    after each commit; what it raises is logged and changes nothing. `log_bytes` is the size to
+    which a new log is grown.
     """
 
     def __init__(
@@ -72,7 +73,9 @@ class Runtime:
         log_bytes: int = LOG_BYTES,
     ) -> None:
         if isinstance(attempts_max, bool) or not 1 <= attempts_max <= ATTEMPTS_LIMIT:
-            raise InvalidInput(f"attempts_max is a number from 1 to {ATTEMPTS_LIMIT}, not {attempts_max!r}")
+            raise InvalidInput(
+                f"attempts_max is a number from 1 to {ATTEMPTS_LIMIT}, not {attempts_max!r}"
+            )
         self._registry = Registry(adapters)
         self._attempts_max = attempts_max
         self._hint = hint
@@ -81,7 +84,9 @@ class Runtime:
         self._memory: Memory = {}
         self._held: dict[str, tuple[int, LiveRun | None]] = {}
         self._freed = Condition()
-        self._database = Database(path, clock=self._clock, wait=wait, namespace=namespace, log_bytes=log_bytes)
+        self._database = Database(
+            path, clock=self._clock, wait=wait, namespace=namespace, log_bytes=log_bytes
+        )
         self._store = self._database.store
 
     @property
@@ -93,7 +98,10 @@ class Runtime:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -101,17 +109,22 @@ class Runtime:
         """Let go of the database. Raises `InvalidInput` while a run is being driven."""
         with self._freed:
             if self._held:
-                raise InvalidInput(f"cannot close: {', '.join(sorted(self._held))} under way in another thread")
+                raise InvalidInput(
+                    f"cannot close: {', '.join(sorted(self._held))} under way in another thread"
+                )
         self._database.close()
 
     def reopen(self) -> None:
         """Go on after a `StorageError`: read anew what is durable, in the same epoch.
 
-        Raises `InvalidInput` while a run is being driven; each of them ends with a `StorageError` first.
+        Raises `InvalidInput` while a run is being driven; each of them ends with a `StorageError`
+        first.
         """
         with self._freed:
             if self._held:
-                raise InvalidInput(f"cannot reopen: {', '.join(sorted(self._held))} under way in another thread")
+                raise InvalidInput(
+                    f"cannot reopen: {', '.join(sorted(self._held))} under way in another thread"
+                )
             self._database.reopen()
 
     # --- running --------------------------------------------------------------------------------
@@ -119,7 +132,8 @@ class Runtime:
     def run(self, run_id: str, plan: Plan | Json) -> Outcome:
         """Run a plan under an id, or resume it if the id is known with the same plan and adapters.
 
-        Raises `PlanMismatch` or `AdapterMismatch`, naming the first difference, before anything is written.
+        Raises `PlanMismatch` or `AdapterMismatch`, naming the first difference, before anything is
+        written.
         """
         check_id("run id", run_id)
         given = plan if isinstance(plan, Plan) else Plan(plan["steps"])
@@ -135,7 +149,8 @@ class Runtime:
             return self._go_on(run_id, None)
 
     def resume_all(self) -> tuple[list[Outcome], list[tuple[str, ReplayError]]]:
-        """Resume every unfinished run; return the outcomes, and the runs that could not be resumed with why.
+        """Resume every unfinished run; return the outcomes, and the runs that could not be resumed
+        with why.
 
         A storage error stops it and is raised.
         """
@@ -157,8 +172,8 @@ class Runtime:
     def _unfinished(self) -> Iterator[str]:
         after = 0
         while page := self._store.unfinished(after=after, limit=_PAGE):
-            for after, run_id in page:
-                yield run_id
+            yield from (run_id for _, run_id in page)
+            after = page[-1][0]
 
     def _start(self, run_id: str, plan: Plan) -> Outcome:
         """Register a run with its first request, in one transaction, and drive it."""
@@ -197,12 +212,17 @@ class Runtime:
         history = self._store.read(run_id)
         if plan is not None and plan.digest != history.registration.plan:
             difference = first_difference(self._stored_steps(history), plan.steps)
-            raise PlanMismatch(f"run {run_id} has another plan: {difference}; use another run id, or the plan it began with")
+            raise PlanMismatch(
+                f"run {run_id} has another plan: {difference}; use another run id, or the plan it "
+                "began with"
+            )
         if history.ended:
             self._check_adapters(history, missing_is_fine=True)
             return outcome_of(history)
         warnings = self._check_adapters(history, missing_is_fine=False)
-        return self._drive(LiveRun(self._store, history, self._clock, self._on_event), warnings=warnings)
+        return self._drive(
+            LiveRun(self._store, history, self._clock, self._on_event), warnings=warnings
+        )
 
     def _drive(
         self, live: LiveRun, *, first: News | None = None, warnings: tuple[str, ...] = ()
@@ -237,7 +257,8 @@ class Runtime:
     # --- adapters -------------------------------------------------------------------------------
 
     def _pinned_by(self, plan: Plan) -> dict[str, Json]:
-        """Return what the run pins of each adapter; raises `AdapterMismatch` naming the first difference."""
+        """Return what the run pins of each adapter; raises `AdapterMismatch` naming the first "
+        "difference."""
         pinned: dict[str, Json] = {}
         for step in plan.steps:
             identity = f"{step.adapter}@{step.version}"
@@ -245,13 +266,15 @@ class Runtime:
             if adapter.terms.contract is not step.contract:
                 raise AdapterMismatch(
                     f"step {step.id!r} counts on {identity} being {step.contract}, "
-                    f"but it is registered as {adapter.terms.contract}; correct the plan or the adapter"
+                    f"but it is registered as {adapter.terms.contract}; correct the plan or the "
+                    "adapter"
                 )
             pinned[identity] = {**adapter.terms.pinned(), "source": adapter.source}
         return pinned
 
     def _check_adapters(self, history: RunHistory, *, missing_is_fine: bool) -> tuple[str, ...]:
-        """Raise `AdapterMismatch` at the first adapter that is missing or has other terms; return warnings."""
+        """Raise `AdapterMismatch` at the first adapter that is missing or has other terms; return "
+        "warnings."""
         warnings = []
         pinned = terms_of(history.registration)
         for identity, terms in pinned.items():
@@ -261,7 +284,8 @@ class Runtime:
             if adapter.terms != terms:
                 raise AdapterMismatch(
                     f"run {history.registration.id} has pinned {identity} as {_in_words(terms)}, "
-                    f"but it is registered as {_in_words(adapter.terms)}; register it as it was, under its version"
+                    f"but it is registered as {_in_words(adapter.terms)}; register it as it was, "
+                    "under its version"
                 )
             if f'"source":"{adapter.source}"' not in history.registration.adapters:
                 warnings.append(f"the source of adapter {identity} has changed since the run began")
@@ -270,24 +294,31 @@ class Runtime:
     # --- people ---------------------------------------------------------------------------------
 
     def confirm(self, evidence: Evidence, *, result: Json) -> Outcome:
-        """Record that a step in doubt happened, with its result. Raises `EvidenceRefused` or `NoSuchRun`.
+        """Record that a step in doubt happened, with its result. Raises `EvidenceRefused` or
+        `NoSuchRun`.
 
         Nothing is called: `resume` goes on with the run.
         """
         with self._acting_on(evidence.run) as live:
-            live.draft(StepEvent.CONFIRM, Actor.OPERATOR, confirming_payload(evidence, result, live.history))
+            live.draft(
+                StepEvent.CONFIRM,
+                Actor.OPERATOR,
+                confirming_payload(evidence, result, live.history),
+            )
             live.commit()
             return outcome_of(live.history)
 
     def refute(self, evidence: Evidence) -> Outcome:
-        """Record that no attempt of a step in doubt happened or can still land; it may be requested again.
+        """Record that no attempt of a step in doubt happened or can still land; it may be requested
+        again.
 
         Nothing is called: `resume` goes on with the run.
         """
         return self._settle_by_hand(StepEvent.REFUTE, evidence)
 
     def abandon(self, evidence: Evidence) -> Outcome:
-        """Close a step in doubt without knowing; the run fails, and says for ever that it is unknown."""
+        """Close a step in doubt without knowing; the run fails, and says for ever that it is "
+        "unknown."""
         return self._settle_by_hand(StepEvent.ABANDON, evidence)
 
     def _settle_by_hand(self, event: StepEvent, evidence: Evidence) -> Outcome:
@@ -310,11 +341,14 @@ class Runtime:
             now = live.now()
             if not driver.window_is_open(terms_of(history.registration)[live.step.adapter], now):
                 raise EvidenceRefused(
-                    f"step {evidence.step!r}: its key window has lapsed, so the tool may not know the key any more; "
+                    f"step {evidence.step!r}: its key window has lapsed, so the tool may not know "
+                    "the key any more; "
                     "confirm, refute or abandon it"
                 )
             if history.run_state is not RunState.PAUSED:
-                raise EvidenceRefused(f"run {evidence.run!r} is {history.run_state}: nothing more is sent")
+                raise EvidenceRefused(
+                    f"run {evidence.run!r} is {history.run_state}: nothing more is sent"
+                )
             live.draft(StepEvent.RESEND, Actor.OPERATOR, driver.joined(payload, now), now=now)
             live.commit()
             return self._drive(live, first=News.READY, warnings=warnings)
@@ -322,11 +356,11 @@ class Runtime:
     def cancel(self, run_id: str, *, who: str, why: str) -> Outcome:
         """Ask a run to end: nothing more is sent, and what is open must settle.
 
-        A run that has ended answers its outcome; a second ask changes nothing. If a tool is being called
-        by another thread, its driver settles the step; otherwise the step is settled here.
+        A run that has ended answers its outcome; a second ask changes nothing. If a tool is being
+        called by another thread, its driver settles the step; otherwise the step is settled here.
         """
         for name, text in (("who", who), ("why", why)):
-            if not isinstance(text, str) or not text.strip():
+            if not text.strip():
                 raise InvalidInput(f"cancel needs {name!r}")
         with self._acting_on(run_id) as live:
             if live.history.ended or live.run_state is RunState.CANCELLING:
@@ -345,7 +379,10 @@ class Runtime:
         with self._freed:
             while run_id in self._held:
                 if self._held[run_id][0] == get_ident():
-                    raise InvalidInput(f"run {run_id} is being driven by this thread: a tool cannot drive its own run")
+                    raise InvalidInput(
+                        f"run {run_id} is being driven by this thread: a tool cannot drive its own "
+                        "run"
+                    )
                 self._freed.wait()
             self._held[run_id] = (get_ident(), None)
         try:
@@ -383,5 +420,3 @@ class Runtime:
 def _in_words(terms: Terms) -> str:
     parts = [f"{name}={value}" for name, value in terms.pinned().items() if name != "contract"]
     return f"{terms.contract}({', '.join(parts)})"
-
-

@@ -17,7 +17,9 @@ from agent_replay.lifecycles.step import Actor, Contract, StepEvent, StepState
 EVERY_STEP_PAIR = list(itertools.product(Contract, StepState, StepEvent, Actor))
 EVERY_RUN_PAIR = list(itertools.product(RunState, RunEvent))
 EVERY_ROW = list(
-    itertools.product([None, *Contract], StepState, [*StepEvent, *RunEvent], Actor, RunState, [False, True])
+    itertools.product(
+        [None, *Contract], StepState, [*StepEvent, *RunEvent], Actor, RunState, [False, True]
+    )
 )
 
 
@@ -30,7 +32,9 @@ def test_a_step_machine_agrees_with_the_spec_on_every_pair() -> None:
             legal += 1
             assert machine.advance(contract, state, event, actor) is target
         else:
-            with pytest.raises(IllegalMove, match=f"no move '{event} by {actor}' from state '{state}'"):
+            with pytest.raises(
+                IllegalMove, match=f"no move '{event} by {actor}' from state '{state}'"
+            ):
                 machine.advance(contract, state, event, actor)
     assert legal == len(step.MOVES) > 0
 
@@ -48,7 +52,8 @@ def test_the_run_machine_agrees_with_the_spec_on_every_pair() -> None:
 @pytest.mark.invariant("S6")
 @pytest.mark.invariant("S13")
 def test_judge_permits_exactly_the_rows_of_the_coupling_table() -> None:
-    """Replay and verify use the table; appends use the machines: they are the same on the full square."""
+    """Replay and verify use the table; appends use the machines: they are the same on the full "
+    "square."""
     permitted = 0
     for contract, source, event, actor, run_state, last in EVERY_ROW:
         row = PERMITTED.get((contract, source, event, actor, run_state, last))
@@ -62,7 +67,9 @@ def test_judge_permits_exactly_the_rows_of_the_coupling_table() -> None:
 
 
 @pytest.mark.parametrize("contract", Contract)
-def test_an_independent_graph_of_a_step_machine_has_the_edges_of_the_spec(contract: Contract) -> None:
+def test_an_independent_graph_of_a_step_machine_has_the_edges_of_the_spec(
+    contract: Contract,
+) -> None:
     lifecycle = machine.STEP_LIFECYCLES[contract]
     rows = {
         (source.value, machine.trigger_name(event, actor), target.value)
@@ -73,7 +80,9 @@ def test_an_independent_graph_of_a_step_machine_has_the_edges_of_the_spec(contra
 
 
 def test_an_independent_graph_of_the_run_machine_has_the_edges_of_the_spec() -> None:
-    rows = {(source.value, event.value, target.value) for (source, event), target in run.MOVES.items()}
+    rows = {
+        (source.value, event.value, target.value) for (source, event), target in run.MOVES.items()
+    }
     assert _edges(machine.RUN_LIFECYCLE) == rows
 
 
@@ -96,10 +105,23 @@ def _edges(lifecycle: machine.Lifecycle) -> set[tuple[str, str, str]]:
 
 
 @pytest.mark.fault("M01")
-@pytest.mark.parametrize("lifecycle", [*machine.STEP_LIFECYCLES.values(), machine.RUN_LIFECYCLE], ids=lambda one: one.name)
-def test_a_machine_has_no_callback_no_guard_and_no_automatic_trigger(lifecycle: machine.Lifecycle) -> None:
+@pytest.mark.parametrize(
+    "lifecycle",
+    [*machine.STEP_LIFECYCLES.values(), machine.RUN_LIFECYCLE],
+    ids=lambda one: one.name,
+)
+def test_a_machine_has_no_callback_no_guard_and_no_automatic_trigger(
+    lifecycle: machine.Lifecycle,
+) -> None:
     held = lifecycle.machine
-    for hook in ("before_state_change", "after_state_change", "prepare_event", "finalize_event", "on_exception", "on_final"):
+    for hook in (
+        "before_state_change",
+        "after_state_change",
+        "prepare_event",
+        "finalize_event",
+        "on_exception",
+        "on_final",
+    ):
         assert not getattr(held, hook)
     assert not any(name.startswith("to_") for name in held.events)
     assert held.ignore_invalid_triggers is False
@@ -110,7 +132,8 @@ def test_a_machine_has_no_callback_no_guard_and_no_automatic_trigger(lifecycle: 
         for transitions in event.transitions.values():
             assert len(transitions) == 1
             (transition,) = transitions
-            assert not (transition.conditions or transition.before or transition.after or transition.prepare)
+            for hook in ("conditions", "before", "after", "prepare"):
+                assert not getattr(transition, hook)
 
 
 @pytest.mark.fault("M01")
@@ -118,7 +141,8 @@ def test_an_illegal_move_changes_nothing_for_the_next_one() -> None:
     with pytest.raises(IllegalMove):
         machine.advance(Contract.OPAQUE, StepState.SUCCEEDED, StepEvent.REQUEST, Actor.RUNTIME)
     assert (
-        machine.advance(Contract.OPAQUE, StepState.PLANNED, StepEvent.REQUEST, Actor.RUNTIME) is StepState.REQUESTED
+        machine.advance(Contract.OPAQUE, StepState.PLANNED, StepEvent.REQUEST, Actor.RUNTIME)
+        is StepState.REQUESTED
     )
 
 

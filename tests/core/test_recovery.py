@@ -11,14 +11,20 @@ from agent_replay.lifecycles.run import RunState
 from agent_replay.lifecycles.step import Actor, Contract, StepEvent, StepState
 from agent_replay.recovery import Act, Append, News, Situation, Why, decide
 
+EITHER = (False, True)
 EVERY = [
     Situation(*parts)
-    for parts in itertools.product(Contract, StepState, RunState, News, *([[False, True]] * 4))
+    for parts in itertools.product(
+        Contract, StepState, RunState, News, EITHER, EITHER, EITHER, EITHER
+    )
 ]
 POSSIBLE = [
     situation
     for situation in EVERY
-    if any((key[0], key[1], key[4]) == (situation.contract, situation.state, situation.run_state) for key in PERMITTED)
+    if any(
+        (key[0], key[1], key[4]) == (situation.contract, situation.state, situation.run_state)
+        for key in PERMITTED
+    )
 ]
 SENDS = (StepEvent.REQUEST, StepEvent.RESEND)
 
@@ -35,7 +41,14 @@ def situation(
     earlier_unresolved: bool = False,
 ) -> Situation:
     return Situation(
-        contract, state, run_state, news, attempts_left, window_open, bound_passed, earlier_unresolved
+        contract,
+        state,
+        run_state,
+        news,
+        attempts_left,
+        window_open,
+        bound_passed,
+        earlier_unresolved,
     )
 
 
@@ -62,7 +75,10 @@ def test_nothing_is_owed_where_the_lifecycle_has_no_move() -> None:
 @pytest.mark.invariant("S10")
 def test_nothing_without_a_promise_is_sent_twice() -> None:
     for given in POSSIBLE:
-        if given.contract in (Contract.OPAQUE, Contract.QUERYABLE) and given.state is StepState.REQUESTED:
+        if (
+            given.contract in (Contract.OPAQUE, Contract.QUERYABLE)
+            and given.state is StepState.REQUESTED
+        ):
             acts = decide(given)
             assert not any(isinstance(act, Append) and act.event in SENDS for act in acts)
             if Act.CALL in acts:
@@ -88,8 +104,12 @@ def test_no_orphan_stays_requested() -> None:
 
 
 @pytest.mark.parametrize("contract", [Contract.READ_ONLY, Contract.IDEMPOTENT])
-@pytest.mark.parametrize(("news", "actor"), [(News.FAILURE, Actor.RUNTIME), (News.FOUND_OPEN, Actor.RECOVERY)])
-def test_an_unanswered_call_that_may_be_repeated_is_sent_again(contract: Contract, news: News, actor: Actor) -> None:
+@pytest.mark.parametrize(
+    ("news", "actor"), [(News.FAILURE, Actor.RUNTIME), (News.FOUND_OPEN, Actor.RECOVERY)]
+)
+def test_an_unanswered_call_that_may_be_repeated_is_sent_again(
+    contract: Contract, news: News, actor: Actor
+) -> None:
     (act,) = decide(situation(contract, StepState.REQUESTED, news))
     assert isinstance(act, Append)
     assert (act.event, act.actor) == (StepEvent.RESEND, actor)
@@ -97,31 +117,47 @@ def test_an_unanswered_call_that_may_be_repeated_is_sent_again(contract: Contrac
 
 @pytest.mark.parametrize(
     ("left", "is_open", "why"),
-    [(False, True, Why.ATTEMPTS_USED_UP), (True, False, Why.WINDOW_LAPSED), (False, False, Why.WINDOW_LAPSED)],
+    [
+        (False, True, Why.ATTEMPTS_USED_UP),
+        (True, False, Why.WINDOW_LAPSED),
+        (False, False, Why.WINDOW_LAPSED),
+    ],
 )
-def test_an_idempotent_call_is_suspended_when_it_may_not_go_out_again(left: bool, is_open: bool, why: Why) -> None:
+def test_an_idempotent_call_is_suspended_when_it_may_not_go_out_again(
+    left: bool, is_open: bool, why: Why
+) -> None:
     acts = decide(
         situation(
-            Contract.IDEMPOTENT, StepState.REQUESTED, News.FOUND_OPEN, attempts_left=left, window_open=is_open
+            Contract.IDEMPOTENT,
+            StepState.REQUESTED,
+            News.FOUND_OPEN,
+            attempts_left=left,
+            window_open=is_open,
         )
     )
     assert acts == (Append(StepEvent.SUSPEND, Actor.RECOVERY, why),)
 
 
 def test_a_read_only_call_whose_attempts_are_used_up_is_rejected() -> None:
-    acts = decide(situation(Contract.READ_ONLY, StepState.REQUESTED, News.FOUND_OPEN, attempts_left=False))
+    acts = decide(
+        situation(Contract.READ_ONLY, StepState.REQUESTED, News.FOUND_OPEN, attempts_left=False)
+    )
     assert acts == (Append(StepEvent.REJECT, Actor.RECOVERY, Why.ATTEMPTS_USED_UP),)
 
 
 def test_a_request_is_not_sent_once_its_window_has_lapsed() -> None:
     """The late resend past the window: the clock is read again right before the call."""
-    acts = decide(situation(Contract.IDEMPOTENT, StepState.REQUESTED, News.READY, window_open=False))
+    acts = decide(
+        situation(Contract.IDEMPOTENT, StepState.REQUESTED, News.READY, window_open=False)
+    )
     assert acts == (Append(StepEvent.SUSPEND, Actor.RUNTIME, Why.WINDOW_LAPSED),)
 
 
 def test_a_refusal_after_an_unresolved_attempt_is_no_failure() -> None:
     """The first attempt charged and its reply was lost; the second is refused for lack of money."""
-    acts = decide(situation(Contract.IDEMPOTENT, StepState.REQUESTED, News.REFUSAL, earlier_unresolved=True))
+    acts = decide(
+        situation(Contract.IDEMPOTENT, StepState.REQUESTED, News.REFUSAL, earlier_unresolved=True)
+    )
     assert acts == (Append(StepEvent.SUSPEND, Actor.RUNTIME, Why.REFUSED_AFTER_UNRESOLVED),)
 
 
@@ -135,7 +171,9 @@ def test_a_refusal_after_an_unresolved_attempt_is_no_failure() -> None:
         (Contract.QUERYABLE, News.REFUSAL, False),
     ],
 )
-def test_a_refusal_that_covers_every_attempt_fails_the_step(contract: Contract, news: News, earlier: bool) -> None:
+def test_a_refusal_that_covers_every_attempt_fails_the_step(
+    contract: Contract, news: News, earlier: bool
+) -> None:
     acts = decide(situation(contract, StepState.REQUESTED, news, earlier_unresolved=earlier))
     assert acts == (Append(StepEvent.REJECT, Actor.RUNTIME, Why.REFUSED),)
 
@@ -147,7 +185,9 @@ def test_absence_counts_only_once_the_settle_bound_has_passed() -> None:
     assert decide(ask) == (Append(StepEvent.REFUTE, Actor.PROBE, Why.PROBE_ABSENT),)
 
 
-@pytest.mark.parametrize(("news", "actor"), [(News.NOTHING, Actor.RUNTIME), (News.FOUND_OPEN, Actor.RECOVERY)])
+@pytest.mark.parametrize(
+    ("news", "actor"), [(News.NOTHING, Actor.RUNTIME), (News.FOUND_OPEN, Actor.RECOVERY)]
+)
 def test_a_refuted_step_without_attempts_is_exhausted(news: News, actor: Actor) -> None:
     """The attempt that a refute uses up: the probe grants none."""
     acts = decide(situation(Contract.QUERYABLE, StepState.PLANNED, news, attempts_left=False))
@@ -156,7 +196,9 @@ def test_a_refuted_step_without_attempts_is_exhausted(news: News, actor: Actor) 
 
 @pytest.mark.parametrize("contract", Contract)
 def test_a_cancel_settles_a_call_that_has_not_begun_as_not_sent(contract: Contract) -> None:
-    acts = decide(situation(contract, StepState.REQUESTED, News.READY, run_state=RunState.CANCELLING))
+    acts = decide(
+        situation(contract, StepState.REQUESTED, News.READY, run_state=RunState.CANCELLING)
+    )
     assert acts == (Append(StepEvent.REJECT, Actor.RUNTIME, Why.NOT_SENT),)
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from agent_replay import Evidence, Json, Outcome, Runtime
+from agent_replay import Event, Evidence, Json, Outcome, Runtime
+from agent_replay.store.reader import Reader
 from tests.outside import Ledger, ManualClock, tools
-
-
 
 
 class World:
@@ -35,6 +35,25 @@ class World:
         """Resume a run as a new writer."""
         with self.open(**options) as runtime:
             return runtime.resume(run_id)
+
+    def dump(self) -> list[str]:
+        """Return all that the database holds, as text, to compare it with later."""
+        with closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True)) as connection:
+            return list(connection.iterdump())
+
+    def events(self, run_id: str = "r") -> list[Event]:
+        """Return the rows of a run."""
+        with Reader(self.path) as reader:
+            return reader.read(run_id)[1]
+
+
+def give(runtime: Runtime, move: str, evidence: Evidence, result: Json = None) -> Outcome:
+    """Give evidence for the move of that name."""
+    if move == "confirm":
+        return runtime.confirm(evidence, result=result)
+    moved = getattr(runtime, move)(evidence)
+    assert isinstance(moved, Outcome)
+    return moved
 
 
 @pytest.fixture

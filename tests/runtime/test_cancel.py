@@ -6,7 +6,20 @@ import threading
 
 import pytest
 
-from agent_replay import InvalidInput, Json, NoSuchRun, Outcome, Request, RunState, Runtime, adapter, idempotent, opaque, read_only
+from agent_replay import (
+    InvalidInput,
+    Json,
+    NoSuchRun,
+    Outcome,
+    Request,
+    RunState,
+    Runtime,
+    ToolRejected,
+    adapter,
+    idempotent,
+    opaque,
+    read_only,
+)
 from agent_replay.recovery import Why
 from agent_replay.store.verify import verify
 from tests.outside import plan_of
@@ -17,8 +30,18 @@ def _cancel(runtime: Runtime, run_id: str = "r") -> Outcome:
     return runtime.cancel(run_id, who="ada", why="enough")
 
 
-@pytest.mark.parametrize(("name", "state"), [("look", RunState.CANCELLED), ("keyed", RunState.CANCELLING), ("dark", RunState.CANCELLING), ("asked", RunState.CANCELLING)])
-def test_with_no_live_driver_the_open_step_is_settled_at_once(world: World, name: str, state: RunState) -> None:
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [
+        ("look", RunState.CANCELLED),
+        ("keyed", RunState.CANCELLING),
+        ("dark", RunState.CANCELLING),
+        ("asked", RunState.CANCELLING),
+    ],
+)
+def test_with_no_live_driver_the_open_step_is_settled_at_once(
+    world: World, name: str, state: RunState
+) -> None:
     world.interrupted("r", plan_of(("a", name, {"do": ["interrupt"]}), ("b", "keyed")))
     with world.open() as runtime:
         outcome = _cancel(runtime)
@@ -72,12 +95,11 @@ def test_a_run_between_two_steps_is_cancelled_at_once(world: World) -> None:
 @pytest.mark.parametrize("name", ["look", "keyed", "dark"])
 @pytest.mark.parametrize("deed", ["answers", "fails", "refuses"])
 def test_a_live_driver_settles_its_own_call(world: World, name: str, deed: str) -> None:
-    """The cancel comes from another thread while the tool works; it returns before the tool does."""
+    """The cancel comes from another thread while the tool works; it returns before the tool "
+    "does."""
     entered, released = threading.Event(), threading.Event()
     calls: list[str] = []
     terms = {"look": read_only(), "keyed": idempotent(), "dark": opaque()}[name]
-
-    from agent_replay import ToolRejected
 
     @adapter(name=name, contract=terms)
     def works(request: Request) -> Json:
@@ -92,7 +114,9 @@ def test_a_live_driver_settles_its_own_call(world: World, name: str, deed: str) 
 
     outcomes: list[Outcome] = []
     with world.open(adapters=[works]) as runtime:
-        thread = threading.Thread(target=lambda: outcomes.append(runtime.run("r", plan_of(("a", name), ("b", name)))))
+        thread = threading.Thread(
+            target=lambda: outcomes.append(runtime.run("r", plan_of(("a", name), ("b", name))))
+        )
         thread.start()
         assert entered.wait(timeout=10)
         assert _cancel(runtime).state is RunState.CANCELLING

@@ -1,14 +1,23 @@
 """A process ended between a request and its reply: what the next one does, for each contract.
 
-The process that ended is played by an interrupted tool and a runtime that is closed: the history then
-holds an open request of a writer that is gone. The real kills are in tests/crash.
+The process that ended is played by an interrupted tool and a runtime that is closed: the history
+then holds an open request of a writer that is gone. The real kills are in tests/crash.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from agent_replay import Contract, Outcome, RunState, StepState, adapter
+from agent_replay import (
+    Contract,
+    Outcome,
+    Request,
+    RunState,
+    StepState,
+    adapter,
+    idempotent,
+    queryable,
+)
 from agent_replay.clock import NANOSECONDS
 from agent_replay.recovery import Why
 from agent_replay.store.verify import verify
@@ -17,11 +26,7 @@ from tests.runtime.conftest import World
 
 
 def _events(world: World, run_id: str) -> list[str]:
-    from agent_replay.store.reader import Reader
-
-    with Reader(world.path) as reader:
-        _, events = reader.read(run_id)
-    return [f"{event.event} by {event.actor}" for event in events]
+    return [f"{event.event} by {event.actor}" for event in world.events(run_id)]
 
 
 @pytest.mark.invariant("S2")
@@ -54,7 +59,12 @@ def test_an_opaque_call_is_in_doubt_and_never_made_again(world: World) -> None:
     outcome = world.resume("r")
     assert outcome.state is RunState.PAUSED
     (doubt,) = outcome.in_doubt
-    assert (doubt.step, doubt.attempt, doubt.contract, doubt.why) == ("tell", 1, Contract.OPAQUE, Why.DIED)
+    assert (doubt.step, doubt.attempt, doubt.contract, doubt.why) == (
+        "tell",
+        1,
+        Contract.OPAQUE,
+        Why.DIED,
+    )
     assert doubt.not_before is None
     for _ in range(3):
         assert world.resume("r").in_doubt == (doubt,)
@@ -88,7 +98,9 @@ def test_absence_counts_only_after_the_settle_bound(world: World) -> None:
     assert world.ledger.called("mail") == 2
 
 
-def test_a_queryable_step_is_exhausted_when_the_probe_has_refuted_every_attempt(world: World) -> None:
+def test_a_queryable_step_is_exhausted_when_the_probe_has_refuted_every_attempt(
+    world: World,
+) -> None:
     """The attempt used up after a refute: the probe grants none."""
     _absent(world)
     for _ in range(2):
@@ -115,8 +127,6 @@ def test_the_bound_counts_from_the_suspend_and_not_from_the_request(world: World
 
 
 def test_a_probe_that_raises_or_answers_nonsense_leaves_the_step_in_doubt(world: World) -> None:
-    from agent_replay import queryable
-
     answers: list[object] = [ValueError("down"), None, {"found": True}]
 
     def probe(request: object) -> object:
@@ -195,9 +205,9 @@ def test_a_resend_never_moves_the_start_of_the_window(world: World) -> None:
 def test_the_adapter_is_told_until_when_it_may_send(world: World) -> None:
     told: list[float | None] = []
 
-    from agent_replay import Request, idempotent
-
-    @adapter(name="windowed", contract=idempotent(key_window=WINDOW_SECONDS, lands_within=LANDS_SECONDS))
+    @adapter(
+        name="windowed", contract=idempotent(key_window=WINDOW_SECONDS, lands_within=LANDS_SECONDS)
+    )
     def windowed(request: Request) -> None:
         told.append(request.send_before)
         world.clock.pass_by(10)
@@ -210,7 +220,8 @@ def test_the_adapter_is_told_until_when_it_may_send(world: World) -> None:
 
 
 def test_the_clock_is_read_again_right_before_the_call(world: World) -> None:
-    """The commit took so long that the window has lapsed: nothing is sent, and the step says why."""
+    """The commit took so long that the window has lapsed: nothing is sent, and the step says "
+    "why."""
 
     def slow(run_id: str, event: object) -> None:
         if event.event == "request":  # type: ignore[attr-defined]
@@ -229,7 +240,9 @@ def test_a_clock_that_went_back_lapses_the_window(world: World, back_seconds: in
     assert world.resume("r").in_doubt[0].why == Why.WINDOW_LAPSED
 
 
-def test_a_wall_clock_that_was_set_back_and_forth_counts_by_the_time_since_boot(world: World) -> None:
+def test_a_wall_clock_that_was_set_back_and_forth_counts_by_the_time_since_boot(
+    world: World,
+) -> None:
     world.interrupted("r", plan_of(("pay", "windowed", {"do": ["interrupt"]})))
     world.clock.boot_ns += WINDOW_SECONDS * NANOSECONDS
     assert world.resume("r").in_doubt[0].why == Why.WINDOW_LAPSED
@@ -282,11 +295,15 @@ def test_a_refusal_of_the_only_attempt_fails_the_step(world: World, name: str) -
 
 
 def test_a_refusal_after_a_lost_reply_is_in_doubt(world: World) -> None:
-    """The first attempt charged and its reply was lost, the second is refused for lack of money: not "failed"."""
+    """The first attempt charged and its reply was lost, the second is refused for lack of money: "
+    "not "failed"."""
     with world.open() as runtime:
         outcome = runtime.run("r", plan_of(("pay", "keyed", {"do": ["lost", "refuse"]})))
     assert outcome.in_doubt[0].why == Why.REFUSED_AFTER_UNRESOLVED
-    assert outcome.in_doubt[0].detail == {"message": "no", "type": "agent_replay.adapters.ToolRejected"}
+    assert outcome.in_doubt[0].detail == {
+        "message": "no",
+        "type": "agent_replay.adapters.ToolRejected",
+    }
     assert world.ledger.effects["pay"] == 1
 
 
@@ -298,10 +315,10 @@ def test_a_refusal_that_covers_the_key_fails_the_step_after_all(world: World) ->
 
 @pytest.mark.fault("I06")
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError])
-def test_what_is_no_answer_of_the_tool_is_raised_and_nothing_is_written(world: World, error: type[BaseException]) -> None:
+def test_what_is_no_answer_of_the_tool_is_raised_and_nothing_is_written(
+    world: World, error: type[BaseException]
+) -> None:
     calls: list[int] = []
-
-    from agent_replay import idempotent
 
     @adapter(name="keyed", contract=idempotent())
     def stops(request: object) -> None:

@@ -8,6 +8,7 @@ import sqlite3
 import pytest
 
 from agent_replay import (
+    Adapter,
     AdapterMismatch,
     InvalidInput,
     InvalidPlan,
@@ -16,6 +17,7 @@ from agent_replay import (
     PlanMismatch,
     RunState,
     Runtime,
+    Terms,
     UnstorableResult,
     adapter,
     idempotent,
@@ -66,19 +68,39 @@ def test_a_request_is_durable_before_its_tool_is_called(world: World) -> None:
     @adapter(name="keyed", contract=idempotent())
     def looks(request: object) -> Json:
         connection = sqlite3.connect(f"file:{world.path}?mode=ro", uri=True)
-        seen.append(connection.execute("select step, event, attempt from events order by seq").fetchall())
+        seen.append(
+            connection.execute("select step, event, attempt from events order by seq").fetchall()
+        )
         connection.close()
         return None
 
     with world.open(adapters=[looks]) as runtime:
         runtime.run("r", plan_of(("a", "keyed"), ("b", "keyed")))
-    assert seen == [[(1, "request", 1)], [(1, "request", 1), (1, "acknowledge", 1), (2, "request", 1)]]
+    assert seen == [
+        [(1, "request", 1)],
+        [(1, "request", 1), (1, "acknowledge", 1), (2, "request", 1)],
+    ]
 
 
 @pytest.mark.fault("C07")
 @pytest.mark.parametrize(
     "value",
-    [None, False, True, 0, "", [], {}, {"a": [1, {"b": None}]}, 2**70, -0.0, 1e20, 5e-324, "\u2028 \U0001f600 \ufb33 \x00", {"\U0001f600": 1}],
+    [
+        None,
+        False,
+        True,
+        0,
+        "",
+        [],
+        {},
+        {"a": [1, {"b": None}]},
+        2**70,
+        -0.0,
+        1e20,
+        5e-324,
+        "\u2028 \U0001f600 \ufb33 \x00",
+        {"\U0001f600": 1},
+    ],
     ids=ascii,
 )
 def test_a_result_is_the_same_at_once_and_for_ever(world: World, value: Json) -> None:
@@ -101,9 +123,13 @@ def test_a_result_is_the_same_at_once_and_for_ever(world: World, value: Json) ->
 @pytest.mark.fault("G01")
 @pytest.mark.fault("G06")
 @pytest.mark.parametrize(
-    "value", [float("nan"), {"x": float("inf")}, 10**5000, object(), {1: "a"}, "\ud800", {1, 2}], ids=["nan", "inf", "int", "object", "key", "surrogate", "set"]
+    "value",
+    [float("nan"), {"x": float("inf")}, 10**5000, object(), {1: "a"}, "\ud800", {1, 2}],
+    ids=["nan", "inf", "int", "object", "key", "surrogate", "set"],
 )
-def test_a_result_that_cannot_be_stored_is_on_record_and_never_asked_for_again(world: World, value: object) -> None:
+def test_a_result_that_cannot_be_stored_is_on_record_and_never_asked_for_again(
+    world: World, value: object
+) -> None:
     calls: list[int] = []
 
     @adapter(name="dark")
@@ -134,7 +160,11 @@ def test_an_unknown_run_is_named(world: World) -> None:
 @pytest.mark.fault("A09")
 @pytest.mark.fault("L03")
 @pytest.mark.fault("G12")
-@pytest.mark.parametrize("run_id", ["", " ", "a b", "../x", "/etc/x", "a/b", "a\0b", "é", "-x", "x" * 300, False, 0, None, "%"], ids=ascii)
+@pytest.mark.parametrize(
+    "run_id",
+    ["", " ", "a b", "../x", "/etc/x", "a/b", "a\0b", "é", "-x", "x" * 300, False, 0, None, "%"],
+    ids=ascii,
+)
 def test_an_id_that_is_not_plain_is_refused_at_every_way_in(world: World, run_id: str) -> None:
     with world.open() as runtime:
         with pytest.raises(InvalidInput):
@@ -150,23 +180,38 @@ def test_an_id_that_is_not_plain_is_refused_at_every_way_in(world: World, run_id
 CHANGED = {
     "another id": plan_of(("look", "look"), ("paid", "keyed"), ("tell", "dark"), ("end", "dark")),
     "another order": plan_of(("pay", "keyed"), ("look", "look"), ("tell", "dark"), ("end", "dark")),
-    "other arguments": plan_of(("look", "look"), ("pay", "keyed", {"x": 1}), ("tell", "dark"), ("end", "dark")),
-    "one inserted": plan_of(("look", "look"), ("new", "look"), ("pay", "keyed"), ("tell", "dark"), ("end", "dark")),
-    "one more": plan_of(("look", "look"), ("pay", "keyed"), ("tell", "dark"), ("end", "dark"), ("more", "dark")),
-    "another adapter": plan_of(("look", "look"), ("pay", "windowed"), ("tell", "dark"), ("end", "dark")),
+    "other arguments": plan_of(
+        ("look", "look"), ("pay", "keyed", {"x": 1}), ("tell", "dark"), ("end", "dark")
+    ),
+    "one inserted": plan_of(
+        ("look", "look"), ("new", "look"), ("pay", "keyed"), ("tell", "dark"), ("end", "dark")
+    ),
+    "one more": plan_of(
+        ("look", "look"), ("pay", "keyed"), ("tell", "dark"), ("end", "dark"), ("more", "dark")
+    ),
+    "another adapter": plan_of(
+        ("look", "look"), ("pay", "windowed"), ("tell", "dark"), ("end", "dark")
+    ),
 }
 
 
 @pytest.mark.fault("A11")
 @pytest.mark.parametrize("change", CHANGED)
-def test_a_run_id_with_another_plan_is_refused_before_anything_is_called(world: World, change: str) -> None:
-    plan = plan_of(("look", "look"), ("pay", "keyed"), ("tell", "dark", {"do": ["interrupt"]}), ("end", "dark"))
+def test_a_run_id_with_another_plan_is_refused_before_anything_is_called(
+    world: World, change: str
+) -> None:
+    plan = plan_of(
+        ("look", "look"), ("pay", "keyed"), ("tell", "dark", {"do": ["interrupt"]}), ("end", "dark")
+    )
     world.interrupted("r", plan)
-    before = _rows(world)
+    before = world.dump()
     calls = len(world.ledger.calls)
-    with world.open() as runtime, pytest.raises(PlanMismatch, match=r"run r has another plan: .*(step \d|5 steps)"):
+    with (
+        world.open() as runtime,
+        pytest.raises(PlanMismatch, match=r"run r has another plan: .*(step \d|5 steps)"),
+    ):
         runtime.run("r", CHANGED[change])
-    assert _rows(world) == before
+    assert world.dump() == before
     assert len(world.ledger.calls) == calls
 
 
@@ -182,7 +227,7 @@ def test_key_order_and_white_space_of_a_plan_do_not_matter(world: World) -> None
 def test_another_adapter_than_the_run_began_with_is_refused(world: World, kind: str) -> None:
     plan = plan_of(("pay", "windowed", {"do": ["interrupt"]}))
     world.interrupted("r", plan)
-    before = _rows(world)
+    before = world.dump()
     others = {
         "missing": [],
         "version": [_named("windowed", "2", idempotent())],
@@ -197,13 +242,16 @@ def test_another_adapter_than_the_run_began_with_is_refused(world: World, kind: 
         outcomes, refused = runtime.resume_all()
     assert outcomes == []
     assert [run for run, _ in refused] == ["r"]
-    assert _rows(world) == before
+    assert world.dump() == before
 
 
 def test_a_plan_that_counts_on_another_contract_is_refused_before_any_row(world: World) -> None:
     document = plan_of(("pay", "keyed"))
     document["steps"][0]["contract"] = "opaque"  # type: ignore[index,call-overload]
-    with world.open() as runtime, pytest.raises(AdapterMismatch, match="'pay' counts on keyed@1 being opaque"):
+    with (
+        world.open() as runtime,
+        pytest.raises(AdapterMismatch, match="'pay' counts on keyed@1 being opaque"),
+    ):
         runtime.run("r", document)
     assert verify(world.path).runs == 0
 
@@ -215,8 +263,8 @@ def test_a_change_of_an_adapters_source_is_shown_and_not_refused(world: World) -
     assert outcome.warnings == ("the source of adapter keyed@1 has changed since the run began",)
 
 
-def _named(name: str, version: str, terms: object) -> object:
-    @adapter(name=name, version=version, contract=terms)  # type: ignore[arg-type]
+def _named(name: str, version: str, terms: Terms) -> Adapter:
+    @adapter(name=name, version=version, contract=terms)
     def other(request: object) -> Json:
         return "other"
 
@@ -238,23 +286,23 @@ def test_a_run_that_has_ended_is_never_run_again(world: World) -> None:
     with world.open() as runtime:
         runtime.run("done", plan_of(("a", "keyed")))
         runtime.run("failed", plan_of(("a", "keyed", {"do": ["refuse"]})))
-    before = _rows(world)
+    before = world.dump()
     with world.open() as runtime:
         assert runtime.resume("done").state is RunState.COMPLETED
         assert runtime.resume("failed").state is RunState.FAILED
         assert runtime.cancel("done", who="ada", why="late").state is RunState.COMPLETED
         assert runtime.resume_all() == ([], [])
-    assert _rows(world) == before
+    assert world.dump() == before
     assert len(world.ledger.calls) == 2
 
 
 def test_a_fruitless_resume_adds_nothing(world: World) -> None:
     with world.open() as runtime:
         assert runtime.run("r", plan_of(("a", "dark", {"do": ["lost"]}))).waits
-    before = _rows(world)
+    before = world.dump()
     for _ in range(5):
         assert world.resume("r").waits
-    assert _rows(world) == before
+    assert world.dump() == before
 
 
 def test_a_hook_hears_of_each_row_after_its_commit_and_cannot_hurt(world: World) -> None:
@@ -283,7 +331,9 @@ def test_logs_hold_ids_only(world: World, caplog: pytest.LogCaptureFixture) -> N
         return {"token": secret}
 
     with world.open(adapters=[tells, gives]) as runtime:
-        runtime.run("r", plan_of(("a", "keyed", {"token": secret}), ("b", "dark", {"token": secret})))
+        runtime.run(
+            "r", plan_of(("a", "keyed", {"token": secret}), ("b", "dark", {"token": secret}))
+        )
     assert caplog.records
     assert secret not in caplog.text
 
@@ -308,10 +358,3 @@ def test_two_adapters_of_one_identity_are_refused(world: World) -> None:
     with pytest.raises(InvalidInput, match="registered twice"):
         world.open(adapters=tools(world.ledger) + tools(world.ledger))
     assert not world.path.exists()
-
-
-def _rows(world: World) -> list[tuple[object, ...]]:
-    connection = sqlite3.connect(f"file:{world.path}?mode=ro", uri=True)
-    rows = [row for table in ("runs", "steps", "events", "heads", "writers", "chains") for row in connection.execute(f"select * from {table}")]  # noqa: S608
-    connection.close()
-    return rows

@@ -5,7 +5,18 @@ from __future__ import annotations
 import apsw
 import pytest
 
-from agent_replay import Fenced, IllegalMove, Json, Request, RunState, Runtime, StepState, StorageError, adapter
+from agent_replay import (
+    DatabaseLocked,
+    Fenced,
+    IllegalMove,
+    Json,
+    Request,
+    RunState,
+    Runtime,
+    StepState,
+    StorageError,
+    adapter,
+)
 from agent_replay import machine as machines
 from agent_replay.lifecycles.step import Actor, Contract, StepEvent
 from agent_replay.store.verify import verify
@@ -44,7 +55,9 @@ def test_a_full_disk_is_called_a_full_disk_and_loses_no_reply(world: World) -> N
         runtime.reopen()
         list(_connection(runtime).execute("pragma max_page_count=1000000"))
         outcome = runtime.run("r", plan)
-    assert outcome.completed, "the reply that this process had seen was written, not asked for again"
+    assert outcome.completed, (
+        "the reply that this process had seen was written, not asked for again"
+    )
     assert world.ledger.calls == [("a", 1), ("b", 1)]
     assert verify(world.path).sound
 
@@ -73,10 +86,10 @@ class _Fails:
         real = store.connection
 
         class Wrapped:
-            def __getattr__(_, name: str) -> object:  # noqa: N805
+            def __getattr__(_, name: str) -> object:
                 return getattr(real, name)
 
-            def execute(_, statement: str, *arguments: object) -> object:  # noqa: N805
+            def execute(_, statement: str, *arguments: object) -> object:
                 if statement == "commit":
                     self.commits += 1
                     if self.commits == self.number:
@@ -96,7 +109,9 @@ class _Fails:
 @pytest.mark.parametrize("durable", [False, True], ids=["lost", "durable"])
 @pytest.mark.parametrize("number", [1, 2, 3])
 @pytest.mark.parametrize("again", ["same process", "next process"])
-def test_a_commit_that_raises_is_unknown_and_read_again(world: World, number: int, durable: bool, again: str) -> None:
+def test_a_commit_that_raises_is_unknown_and_read_again(
+    world: World, number: int, durable: bool, again: str
+) -> None:
     with world.open() as runtime:
         with _Fails(runtime, number, durable=durable), pytest.raises(StorageError) as error:
             runtime.run("r", TWO)
@@ -151,7 +166,8 @@ def test_an_acknowledgement_is_committed_alone_if_the_next_request_cannot_be(wor
 def test_a_refused_row_touches_its_own_run_only(world: World) -> None:
     with world.open() as runtime:
         _connection(runtime).execute(
-            "create temp trigger not_run_one before insert on events when new.run = 1 and new.step = 2 "
+            "create temp trigger not_run_one before insert on events when new.run = 1 and new.step "
+            "= 2 "
             "begin select raise(abort, 'not this one'); end"
         )
         with pytest.raises(IllegalMove):
@@ -160,13 +176,15 @@ def test_a_refused_row_touches_its_own_run_only(world: World) -> None:
 
 
 @pytest.mark.invariant("S6")
-def test_a_move_taken_out_of_the_machine_alone_is_refused_before_any_sql(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_move_taken_out_of_the_machine_alone_is_refused_before_any_sql(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lifecycle = machines.STEP_LIFECYCLES[Contract.IDEMPOTENT]
     trigger = machines.trigger_name(StepEvent.REQUEST, Actor.RUNTIME)
     with world.open() as runtime:
         statements: list[str] = []
         monkeypatch.delitem(lifecycle.machine.events, trigger)
-        _connection(runtime).set_exec_trace(lambda _c, sql, _b: bool(statements.append(sql)) or True)
+        _connection(runtime).set_exec_trace(lambda _c, sql, _b: statements.append(sql) is None)  # type: ignore[func-returns-value]
         with pytest.raises(IllegalMove, match="request by runtime"):
             runtime.run("r", TWO)
         _connection(runtime).set_exec_trace(None)
@@ -180,7 +198,9 @@ def test_a_move_taken_out_of_the_database_alone_is_refused_by_sql(world: World) 
     with world.open() as runtime:
         connection = _connection(runtime)
         connection.execute("drop trigger permitted_remains")
-        connection.execute("delete from permitted where event = 'request' and contract = 'idempotent'")
+        connection.execute(
+            "delete from permitted where event = 'request' and contract = 'idempotent'"
+        )
         with pytest.raises(IllegalMove, match="the lifecycle has no such move"):
             runtime.run("r", TWO)
     assert world.ledger.calls == []
@@ -195,7 +215,8 @@ def test_a_writer_that_lost_its_epoch_writes_no_more(world: World) -> None:
         assert runtime.run("r1", TWO).completed
         other = apsw.Connection(str(world.path))
         other.execute(
-            "insert into writers select epoch + 1, x'00112233445566778899aabbccddeeff', spec, boot_id, opened_ns, 1, host, hash from writers"
+            "insert into writers select epoch + 1, x'00112233445566778899aabbccddeeff', spec, "
+            "boot_id, opened_ns, 1, host, hash from writers"
         )
         other.close()
         with pytest.raises(Fenced, match="another writer"):
@@ -216,8 +237,6 @@ def test_a_foreign_program_that_writes_for_long_is_named_and_nothing_is_lost(wor
 
     with world.open(adapters=[blocks]) as runtime:
         _connection(runtime).set_busy_timeout(50)
-        from agent_replay import DatabaseLocked
-
         with pytest.raises(DatabaseLocked, match="find the program"):
             runtime.run("r", plan_of(("a", "dark")))
         started[0].execute("rollback")
@@ -248,7 +267,9 @@ def test_a_checkpoint_that_fails_starts_no_new_call(world: World) -> None:
         assert len(world.ledger.calls) == failures[0]
         assert runtime._store.failed
         runtime.reopen()
-        assert runtime.run("r", plan).completed, "the request that was durable and not begun is called, not recovered"
+        assert runtime.run("r", plan).completed, (
+            "the request that was durable and not begun is called, not recovered"
+        )
     assert len(world.ledger.calls) == 6
     assert runtime.path == str(world.path)
 
@@ -256,5 +277,7 @@ def test_a_checkpoint_that_fails_starts_no_new_call(world: World) -> None:
 def test_states_are_words_that_a_shell_can_read(world: World) -> None:
     with world.open() as runtime:
         assert runtime.run("r", TWO).state == "completed"
-    rows = list(apsw.Connection(str(world.path)).execute("select state, run_state from events order by seq"))
+    rows = list(
+        apsw.Connection(str(world.path)).execute("select state, run_state from events order by seq")
+    )
     assert rows[-1] == (StepState.SUCCEEDED, RunState.COMPLETED)

@@ -7,13 +7,22 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_replay import DatabaseLocked, InvalidInput, Json, Outcome, Request, Runtime, adapter, idempotent
+from agent_replay import (
+    DatabaseLocked,
+    InvalidInput,
+    Json,
+    Outcome,
+    Request,
+    Runtime,
+    adapter,
+    idempotent,
+)
 from agent_replay.store.verify import verify
 from tests.outside import plan_of
 from tests.runtime.conftest import World
 
 
-def _at_once(count: int, work: Callable[[int], None]) -> None:
+def _at_once(count: int, work: Callable[[int], object]) -> None:
     """Run `work` in several threads that start together, and raise what one of them raised."""
     barrier = threading.Barrier(count)
     errors: list[BaseException] = []

@@ -1,4 +1,5 @@
-"""A database file with its one writer: lock, log, connection and store, opened and closed in that order."""
+"""A database file with its one writer: lock, log, connection and store, opened and closed in that "
+"order."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ class Database:
         _make_if_missing(self.path, clock, namespace)
         self._lock = WriterLock.acquire(self.path, wait=wait)
         try:
-            # Before SQLite looks at the log, what it is about to read must be durable: otherwise this
+            # Before SQLite looks at the log, what it is about to read must be durable: otherwise
+            # this
             # process could act on rows that a power loss takes away.
             files.sync_log(self.path)
             connection = connect_writer(self.path)
@@ -61,7 +63,10 @@ class Database:
         if namespace is not None and self.store.identity.namespace != namespace:
             found = self.store.identity.namespace
             self.close()
-            raise InvalidInput(f"{self.path} has the namespace {found!r}, not {namespace!r}; leave it out, or open another file")
+            raise InvalidInput(
+                f"{self.path} has the namespace {found!r}, not {namespace!r}; leave it out, or "
+                "open another file"
+            )
 
     def reopen(self) -> None:
         """Go on after a storage error, in the same epoch; the lock is held throughout."""
@@ -84,16 +89,21 @@ class Database:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
 
 def _make_if_missing(path: str, clock: Clock, namespace: str | None) -> None:
     if namespace is not None and not (
-        isinstance(namespace, str) and 0 < len(namespace) <= NAMESPACE_LENGTH_MAX and namespace.isprintable()
+        0 < len(namespace) <= NAMESPACE_LENGTH_MAX and namespace.isprintable()
     ):
-        raise InvalidInput(f"namespace: use 1 to {NAMESPACE_LENGTH_MAX} printable characters, not {ascii(namespace)}")
+        raise InvalidInput(
+            f"namespace: use 1 to {NAMESPACE_LENGTH_MAX} printable characters, not {namespace!a}"
+        )
     if os.path.lexists(path):
         return
     identity = Identity(namespace or os.urandom(16).hex(), clock.read().wall_ns, MOVES_DIGEST)

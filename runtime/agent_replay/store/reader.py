@@ -1,7 +1,7 @@
 """The reading side: looks at a database beside its writer, and never writes, locks or checkpoints.
 
-Each question is one read transaction, which ends with the answer, so that a reader that waits does not
-keep the log from being reused.
+Each question is one read transaction, which ends with the answer, so that a reader that waits does
+not keep the log from being reused.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from agent_replay.history import RunHistory
 from agent_replay.lifecycles.coupling import MOVES_DIGEST
 from agent_replay.store import files, rows
 from agent_replay.store.connection import connect_reader, storage_error
-from agent_replay.store.schema import Identity, check_spec, read_identity
 from agent_replay.store.log import unconfirmed
+from agent_replay.store.schema import Identity, check_spec, read_identity
 from agent_replay.store.sql import QUERIES
 
 
@@ -41,8 +41,9 @@ class Summary(NamedTuple):
 class Reader:
     """A read-only view of a database.
 
-    `unconfirmed` says that no writer is at work and that the log holds rows which no writer has made
-    sure of: a power loss could still take them away. The next writer confirms them when it opens.
+    `unconfirmed` says that no writer is at work and that the log holds rows which no writer has
+    made sure of: a power loss could still take them away. The next writer confirms them when it
+    opens.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -61,7 +62,10 @@ class Reader:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -70,7 +74,8 @@ class Reader:
         self.connection.close()
 
     def check_spec(self) -> None:
-        """Raise `SpecMismatch` if the histories are of another spec, which this program cannot judge."""
+        """Raise `SpecMismatch` if the histories are of another spec, which this program cannot "
+        "judge."""
         check_spec(self.identity)
 
     @property
@@ -81,7 +86,10 @@ class Reader:
     def summaries(self, *, after: int = 0, limit: int = 1000) -> list[Summary]:
         """Return a line for each run with a number above `after`, at most `limit`."""
         with self._reading():
-            return [Summary(*row) for row in self.connection.execute(QUERIES["summaries"], (after, limit))]
+            return [
+                Summary(*row)
+                for row in self.connection.execute(QUERIES["summaries"], (after, limit))
+            ]
 
     def registration(self, run_id: str) -> Registration:
         """Return the registration of a run, or raise `NoSuchRun`."""
@@ -89,9 +97,12 @@ class Reader:
             return rows.known_run(self.connection, run_id)
 
     def read(self, run_id: str) -> tuple[RunHistory, list[Event]]:
-        """Return a run as its validated history tells it, and its rows; raises `NoSuchRun` or `DamagedHistory`."""
+        """Return a run as its validated history tells it, and its rows; raises `NoSuchRun` or "
+        "`DamagedHistory`."""
         if self.of_another_spec:
-            raise SpecMismatch(f"{self.path} holds histories of another spec, {self.identity.spec[:12]}")
+            raise SpecMismatch(
+                f"{self.path} holds histories of another spec, {self.identity.spec[:12]}"
+            )
         with self._reading():
             registration = rows.known_run(self.connection, run_id)
             events = list(rows.read_events(self.connection, registration.run))
@@ -108,7 +119,8 @@ class Reader:
             return rows.last_writer(self.connection)
 
     def export(self) -> Iterator[tuple[str, tuple[object, ...], tuple[str, ...]]]:
-        """Yield every row of the history as (table, values, column names), in one read transaction."""
+        """Yield every row of the history as (table, values, column names), in one read "
+        "transaction."""
         with self._reading(), self.connection:
             for table, query in (("identity", "identity"), ("writer", "writers"), ("run", "runs")):
                 for row in self.connection.execute(QUERIES[query]):

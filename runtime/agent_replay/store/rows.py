@@ -26,7 +26,10 @@ def known_run(connection: apsw.Connection, run_id: str) -> Registration:
     """Return the registration of a run, or raise `NoSuchRun`."""
     found = find_run(connection, run_id)
     if found is None:
-        raise NoSuchRun(f"there is no run {run_id!r} in this database; `agent-replay list` shows those there are")
+        raise NoSuchRun(
+            f"there is no run {run_id!r} in this database; `agent-replay list` shows those there "
+            "are"
+        )
     return found
 
 
@@ -36,7 +39,9 @@ def link_before(connection: apsw.Connection, run: int) -> bytes:
         return identity_link(*read_identity(connection))
     for (link,) in connection.execute(QUERIES["run_hash"], (run - 1,)):
         return bytes(link)
-    raise DamagedHistory(f"run {run - 1} is missing before run {run}; keep a copy of the file and do not write to it")
+    raise DamagedHistory(
+        f"run {run - 1} is missing before run {run}; keep a copy of the file and do not write to it"
+    )
 
 
 def read_steps(connection: apsw.Connection, run: int) -> list[StepRow]:
@@ -64,21 +69,42 @@ def last_writer(connection: apsw.Connection) -> Writer | None:
 
 
 def planned_steps(registration: Registration, rows: Sequence[StepRow]) -> list[plan.Step]:
-    """Return the steps of a run's plan, or raise `DamagedHistory` if they are not those it registered."""
+    """Return the steps of a run's plan, or raise `DamagedHistory` if they are not those it "
+    "registered."""
     place = f"run {registration.run} ({registration.id})"
     if len(rows) != registration.steps:
-        raise DamagedHistory(f"{place}: {len(rows)} steps are stored, {registration.steps} were registered")
+        raise DamagedHistory(
+            f"{place}: {len(rows)} steps are stored, {registration.steps} were registered"
+        )
     steps = []
     for row in rows:
         name, _, version = row.adapter.partition("@")
         try:
             contract = Contract(row.contract)
         except ValueError:
-            raise DamagedHistory(f"{place}, step {row.step}: unknown contract {row.contract!r}") from None
-        steps.append(plan.Step(id=row.id, adapter=name, version=version, contract=contract, arguments_text=row.arguments))
+            raise DamagedHistory(
+                f"{place}, step {row.step}: unknown contract {row.contract!r}"
+            ) from None
+        steps.append(
+            plan.Step(
+                id=row.id,
+                adapter=name,
+                version=version,
+                contract=contract,
+                arguments_text=row.arguments,
+            )
+        )
     if plan.plan_digest(steps) != registration.plan:
         raise DamagedHistory(f"{place}: the stored steps are not the plan that was registered")
     return steps
+
+
+def head_problem(told: Head) -> str:
+    """Return in words that a head is not where its history ends."""
+    return (
+        f"the history ends at seq {told.seq}, {told.run_state}; its head says otherwise "
+        "(rows are cut off, or the head was changed)"
+    )
 
 
 def read_history(
@@ -86,8 +112,8 @@ def read_history(
 ) -> history.RunHistory:
     """Return a run with its whole history, each row checked against the one before it.
 
-    `events` are its rows, if they have been read already. Raises `DamagedHistory` naming the first row
-    that cannot be.
+    `events` are its rows, if they have been read already. Raises `DamagedHistory` naming the first
+    row that cannot be.
     """
     run = registration.run
     events = read_events(connection, run) if events is None else events
@@ -97,7 +123,7 @@ def read_history(
     head = read_head(connection, run)
     if head != told.head:
         raise DamagedHistory(
-            f"run {run} ({registration.id}): the history ends at seq {told.head.seq}, its head says "
-            f"{'nothing' if head is None else f'seq {head.seq}, {head.run_state}, step {head.step} {head.state}'}"
+            f"run {run} ({registration.id}): {head_problem(told.head)}; "
+            "keep a copy of the file and run verify on it"
         )
     return told

@@ -59,7 +59,10 @@ def read_identity(connection: apsw.Connection) -> Identity:
     """Return the identity of an open database, or raise `DamagedHistory`."""
     rows = [Identity(*row) for row in connection.execute(QUERIES["identity"])]
     if len(rows) != 1:
-        raise DamagedHistory(f"the database has {len(rows)} identities instead of one; keep a copy and do not write to it")
+        raise DamagedHistory(
+            f"the database has {len(rows)} identities instead of one; keep a copy and do not write "
+            "to it"
+        )
     return rows[0]
 
 
@@ -67,7 +70,8 @@ def check_spec(identity: Identity) -> None:
     """Raise `SpecMismatch` unless the database was written under the shipped spec."""
     if identity.spec != MOVES_DIGEST:
         raise SpecMismatch(
-            f"the database holds histories of the spec {identity.spec[:12]}, this program has version {SPEC_VERSION}, "
+            f"the database holds histories of the spec {identity.spec[:12]}, this program has "
+            f"version {SPEC_VERSION}, "
             f"{MOVES_DIGEST[:12]}: use the release that wrote it, or upgrade the database"
         )
 
@@ -101,4 +105,5 @@ def differences(connection: apsw.Connection) -> Iterator[str]:
     if ("table", "permitted") in found:
         ours = {row for row in connection.execute(QUERIES["permitted"]) if row[0] == MOVES_DIGEST}
         for row in sorted(ours.symmetric_difference(permitted_rows())):
-            yield f"permitted: the move {' '.join(str(part) for part in row[1:6])} is {'foreign' if row in ours else 'missing'}"
+            move = " ".join(str(part) for part in row[1:6])
+            yield f"permitted: the move {move} is {'foreign' if row in ours else 'missing'}"

@@ -1,15 +1,16 @@
-"""Verify a whole database: every row against the chains, the lifecycle table and the shipped schema.
+"""Verify a whole database: every row against the chains, the lifecycle table and the shipped
+schema.
 
-Rows are streamed, in one read transaction, so memory does not grow with the history. A damaged run is
-named with its first bad row, and the next run is looked at. What cannot be detected: rows, heads and
-registrations that were all rewritten consistently, by somebody who computed the chains anew. Against
-that, heads that were written down elsewhere can be given (`expected`).
+Rows are streamed, in one read transaction, so memory does not grow with the history. A damaged run
+is named with its first bad row, and the next run is looked at. What cannot be detected: rows, heads
+and registrations that were all rewritten consistently, by somebody who computed the chains anew.
+Against that, heads that were written down elsewhere can be given (`expected`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -56,12 +57,15 @@ class Verdict:
 
 
 def verify(path: str | os.PathLike[str], *, expected: Iterable[ExpectedHead] = ()) -> Verdict:
-    """Verify a database and return what was found; raises only if the file cannot be opened at all."""
+    """Verify a database and return what was found; raises only if the file cannot be opened at "
+    "all."""
     with Reader(path) as reader:
         return verify_connection(reader.connection, expected=expected)
 
 
-def verify_connection(connection: apsw.Connection, *, expected: Iterable[ExpectedHead] = ()) -> Verdict:
+def verify_connection(
+    connection: apsw.Connection, *, expected: Iterable[ExpectedHead] = ()
+) -> Verdict:
     """Verify the database behind an open connection."""
     check = _Check(connection)
     complete = True
@@ -77,7 +81,9 @@ def verify_connection(connection: apsw.Connection, *, expected: Iterable[Expecte
     except apsw.Error as error:
         findings.append(f"the file could not be read to its end: {storage_error(error)}")
         complete = False
-    return Verdict(runs=check.runs, events=check.events, findings=tuple(findings), complete=complete)
+    return Verdict(
+        runs=check.runs, events=check.events, findings=tuple(findings), complete=complete
+    )
 
 
 class _Check:
@@ -101,7 +107,10 @@ class _Check:
             yield str(error)
             return
         if identity.spec != MOVES_DIGEST:
-            yield f"identity: the spec {identity.spec[:12]} is not the one that this program can judge ({MOVES_DIGEST[:12]})"
+            yield (
+                f"identity: the spec {identity.spec[:12]} is not the one that this program "
+                f"can judge ({MOVES_DIGEST[:12]})"
+            )
         start = identity_link(*identity)
         yield from self._all_writers(start)
         yield from self._all_runs(start, identity.namespace)
@@ -112,7 +121,10 @@ class _Check:
     def _chain(self, name: str, count: int, link: bytes) -> Iterator[str]:
         for found in self._connection.execute(QUERIES["chain"], (name,)):
             if found != (count, link):
-                yield f"chains, {name}: {count} rows are there, {found[0]} were written (or the last one differs)"
+                yield (
+                    f"chains, {name}: {count} rows are there, {found[0]} were written "
+                    "(or the last one differs)"
+                )
             return
         yield f"chains, {name}: the row is missing"
 
@@ -137,7 +149,7 @@ class _Check:
             count += 1
             self.runs += 1
             if row.run != count:
-                yield f"runs: {'run' if row.run == count + 1 else 'runs'} {count}{'' if row.run == count + 1 else f' to {row.run - 1}'} missing"
+                yield f"runs: {row.run - count} missing before run {row.run}, from run {count} on"
                 count = row.run
             if registration_link(link, row) != row.hash:
                 yield f"run {row.run} ({row.id}): the registration does not fit its hash"
@@ -157,10 +169,13 @@ class _Check:
         yield from _steps(registration, steps, namespace)
         head = yield from self._events(registration, steps)
         if head is not None and head != rows.read_head(self._connection, registration.run):
-            yield f"{place}: the history ends at seq {head.seq}, {head.run_state}; its head says otherwise (rows are cut off, or the head was changed)"
+            yield f"{place}: {rows.head_problem(head)}"
 
-    def _events(self, registration: Registration, steps: list[StepRow]) -> Iterator[str] | Head | None:
-        """Yield what is wrong with a run's events, up to the first bad one; return the head if none is."""
+    def _events(
+        self, registration: Registration, steps: list[StepRow]
+    ) -> Generator[str, None, Head | None]:
+        """Yield what is wrong with a run's events, up to the first bad one; return the head if "
+        "none is."""
         place = f"run {registration.run} ({registration.id})"
         head = first_head(registration)
         last: Event | None = None
@@ -186,7 +201,11 @@ class _Check:
         for problem in complaints(head, contract, event):
             return problem
         payload = payload_of(event)
-        if event.state == StepState.SUCCEEDED and "result" not in payload and "unstorable" not in payload:
+        if (
+            event.state == StepState.SUCCEEDED
+            and "result" not in payload
+            and "unstorable" not in payload
+        ):
             return "a step succeeded without a result"
         return None
 
@@ -197,14 +216,17 @@ class _Check:
 
     def _expected(self, expected: ExpectedHead) -> Iterator[str]:
         registration = rows.find_run(self._connection, expected.run)
+        place = f"run {expected.run}, seq {expected.seq}"
         if registration is None:
             yield f"run {expected.run}: a head was expected, but there is no such run"
             return
-        found = list(self._connection.execute(QUERIES["event_at"], (registration.run, expected.seq)))
+        found = list(
+            self._connection.execute(QUERIES["event_at"], (registration.run, expected.seq))
+        )
         if not found:
-            yield f"run {registration.run} ({expected.run}): expected to reach seq {expected.seq}, which is not there"
+            yield f"{place}: it was expected, and the history does not reach it"
         elif Event._make(found[0]).hash.hex() != expected.hash.lower():
-            yield f"run {registration.run} ({expected.run}), seq {expected.seq}: another hash was expected"
+            yield f"{place}: another hash was expected"
 
 
 def _steps(registration: Registration, steps: list[StepRow], namespace: str) -> Iterator[str]:
@@ -216,4 +238,5 @@ def _steps(registration: Registration, steps: list[StepRow], namespace: str) -> 
         if idempotency_key(namespace, registration.id, row.id, name, row.arguments) != row.key:
             yield f"{place}, step {row.step}: the key does not belong to the step"
         if row.adapter not in terms or terms[row.adapter].contract != row.contract:
-            yield f"{place}, step {row.step}: the run pinned no adapter {row.adapter} that is {row.contract}"
+            pinned = f"{row.adapter} that is {row.contract}"
+            yield f"{place}, step {row.step}: the run pinned no adapter {pinned}"

@@ -1,7 +1,8 @@
-"""The writing side of a history: it writes only what the machine permits, one transaction at a time.
+"""The writing side of a history: it writes only what the machine permits, one transaction at a
+time.
 
-`Store` works on an open connection that it is given, so that a checker can hand it one in memory. It
-holds one lock around each transaction; decisions are made by its callers. What it promises:
+`Store` works on an open connection that it is given, so that a checker can hand it one in memory.
+It holds one lock around each transaction; decisions are made by its callers. What it promises:
 
 - what `append` or `register` returned without an error is durable;
 - an error before the commit changed nothing, one at the commit leaves the outcome unknown; after
@@ -23,7 +24,14 @@ import apsw
 from agent_replay import machine
 from agent_replay.chain import event_link, registration_link, writer_link
 from agent_replay.clock import Clock, Reading
-from agent_replay.errors import DatabaseLocked, Fenced, IllegalMove, ReplayError, StorageError, WrongProcess
+from agent_replay.errors import (
+    DatabaseLocked,
+    Fenced,
+    IllegalMove,
+    ReplayError,
+    StorageError,
+    WrongProcess,
+)
 from agent_replay.events import Event, Head, Registration, Stamp, StepRow, Writer
 from agent_replay.history import RunHistory, expected_attempt
 from agent_replay.lifecycles.coupling import MOVES_DIGEST
@@ -72,13 +80,17 @@ class Store:
     def reopen(self, connect: Callable[[], apsw.Connection]) -> None:
         """Go on after a storage error, on a new connection, as the same writer in the same epoch.
 
-        The old connection must be closed. Whether the last transaction is durable shows in what is read.
+        The old connection must be closed. Whether the last transaction is durable shows in what is
+        read.
         """
         with self._lock:
             self._attach(connect())
             last = rows.last_writer(self.connection)
             if last is not None and last.epoch >= self.epoch and last.writer != self._writer:
-                raise Fenced(f"another writer (epoch {last.epoch}, process {last.pid}) has taken the database over")
+                raise Fenced(
+                    f"another writer (epoch {last.epoch}, process {last.pid}) has taken the "
+                    "database over"
+                )
             self._announced = last is not None and last.writer == self._writer
             self._failure = None
 
@@ -135,7 +147,8 @@ class Store:
     ) -> Event:
         """Return the row that follows the head, judged by the machine, or raise `IllegalMove`.
 
-        `contract` is that of the open step, or None for a move of the run itself. Nothing is written.
+        `contract` is that of the open step, or None for a move of the run itself. Nothing is
+        written.
         """
         to = machine.judge(
             contract,
@@ -168,8 +181,8 @@ class Store:
     def append(self, events: Sequence[Event], *, keep: int = 0) -> ReplayError | None:
         """Write the events in one transaction; durable when it returns.
 
-        If that fails before the commit, the first `keep` events are committed by themselves: then the
-        error is returned, and these are durable. Otherwise an error is raised.
+        If that fails before the commit, the first `keep` events are committed by themselves: then
+        the error is returned, and these are durable. Otherwise an error is raised.
         """
         with self._lock:
             try:
@@ -190,11 +203,12 @@ class Store:
         steps: Sequence[StepRow],
         first: Callable[[RunHistory], Sequence[Event]],
     ) -> tuple[RunHistory, Sequence[Event]]:
-        """Register a run with its plan and its first events in one transaction; durable when it returns.
+        """Register a run with its plan and its first events in one transaction; durable when it
+        returns.
 
-        `unnumbered` lacks number, epoch, writer and hash, the steps lack their run: they are filled in
-        here. `first` gets the run and returns the rows to be written with it. The history that is
-        returned has not taken them in.
+        `unnumbered` lacks number, epoch, writer and hash, the steps lack their run: they are filled
+        in here. `first` gets the run and returns the rows to be written with it. The history that
+        is returned has not taken them in.
         """
         with self._lock:
             self._check()
@@ -224,7 +238,8 @@ class Store:
             self.connection.execute(add, event)
 
     def checkpoint_if_due(self) -> None:
-        """Move the log into the database when it has grown; an error here is a storage error like any other.
+        """Move the log into the database when it has grown; an error here is a storage error like
+        any other.
 
         SQLite's own automatic checkpoints are off, since they swallow errors.
         """
@@ -238,9 +253,12 @@ class Store:
             self._log_pages = 0
 
     def check_process(self) -> None:
-        """Raise `WrongProcess` in a forked child: it shares the parent's file descriptors and memory."""
+        """Raise `WrongProcess` in a forked child: it shares the parent's file descriptors and "
+        "memory."""
         if os.getpid() != self._pid:
-            raise WrongProcess(f"this store belongs to process {self._pid}; a child process must open its own")
+            raise WrongProcess(
+                f"this store belongs to process {self._pid}; a child process must open its own"
+            )
 
     def _check(self) -> None:
         self.check_process()
@@ -256,8 +274,7 @@ class Store:
             if not self._announced:
                 self._announce()
             write()
-            if not self.connection.in_transaction:
-                raise StorageError("the transaction ended before its commit")
+            self._check_transaction()
             committing = True
             self.connection.execute(QUERIES["commit"])
             self._announced = True
@@ -265,7 +282,8 @@ class Store:
             self._roll_back()
             raise _refusal(error) from error
         except apsw.Error as error:
-            # The first error is the true one: SQLite may have rolled back already, and a rollback that
+            # The first error is the true one: SQLite may have rolled back already, and a rollback
+            # that
             # fails now would say only that there is no transaction.
             self._roll_back()
             failure = storage_error(error, outcome_unknown=committing)
@@ -275,6 +293,10 @@ class Store:
         except BaseException:
             self._roll_back()
             raise
+
+    def _check_transaction(self) -> None:
+        if not self.connection.in_transaction:
+            raise StorageError("the transaction ended before its commit; reopen the store")
 
     def _roll_back(self) -> None:
         try:
@@ -300,10 +322,13 @@ class Store:
             host=os.uname().nodename,
             hash=b"",
         )
-        self.connection.execute(QUERIES["add_writer"], writer._replace(hash=writer_link(link, writer)))
+        self.connection.execute(
+            QUERIES["add_writer"], writer._replace(hash=writer_link(link, writer))
+        )
 
     def abandon_connection(self) -> None:
-        """Close a connection that has failed; what its closing says adds nothing to the first error."""
+        """Close a connection that has failed; what its closing says adds nothing to the first "
+        "error."""
         with self._lock, suppress(apsw.Error):
             self.connection.close(force=True)
 
