@@ -20,20 +20,8 @@ if sys.platform == "win32":
         "Windows has neither in the form it relies on: use Linux, or macOS"
     )
 
-from agent_replay.adapters import (
-    FOREVER,
-    Absent,
-    Adapter,
-    Found,
-    Request,
-    Terms,
-    ToolRejected,
-    adapter,
-    idempotent,
-    opaque,
-    queryable,
-    read_only,
-)
+from agent_replay.adapters import Absent, Adapter, Found, Request, ToolRejected, adapter
+from agent_replay.contracts import FOREVER, Terms, idempotent, opaque, queryable, read_only
 from agent_replay.errors import (
     AdapterMismatch,
     DamagedHistory,

@@ -7,10 +7,8 @@ said to have lapsed too early rather than too late, a bound to have passed too l
 early. Durations and instants are integers in nanoseconds.
 """
 
-from __future__ import annotations
-
+import os
 import time
-import uuid
 from typing import NamedTuple, Protocol
 
 NANOSECONDS = 1_000_000_000
@@ -52,7 +50,7 @@ def _boot_id() -> str:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()
     except OSError:
-        return str(uuid.uuid4())
+        return os.urandom(16).hex()
 
 
 def went_back(since: Reading, now: Reading) -> bool:

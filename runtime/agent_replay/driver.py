@@ -6,13 +6,12 @@ in `Known` until that is durable: after a storage error and a reopen, a reply th
 seen is written, not asked for again, and a request that it had not begun to send is sent.
 """
 
-from __future__ import annotations
-
 import logging
 from typing import NamedTuple
 
-from agent_replay.adapters import Absent, Adapter, Found, Registry, Request, Terms, ToolRejected
+from agent_replay.adapters import Absent, Adapter, Found, Registry, Request, ToolRejected
 from agent_replay.clock import NANOSECONDS, Reading, bound_has_passed, window_is_open
+from agent_replay.contracts import Terms
 from agent_replay.errors import DamagedHistory, ReplayError
 from agent_replay.keys import idempotency_key
 from agent_replay.lifecycles.step import StepEvent, StepState

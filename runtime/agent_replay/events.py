@@ -5,8 +5,6 @@ the same row. Nothing here decides and nothing does I/O; `machine` says which ro
 `store` writes them, `history` folds them.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

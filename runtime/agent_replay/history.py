@@ -7,8 +7,6 @@ before: number, chain, move, attempt, epoch. A row that the runtime never writes
 replay cannot call a tool.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

@@ -1,13 +1,11 @@
 """What a run came to: the values that callers get."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from agent_replay.adapters import Terms
 from agent_replay.clock import NANOSECONDS
+from agent_replay.contracts import Terms
 from agent_replay.errors import UnstorableResult
 from agent_replay.events import Event, Registration, StepRow
 from agent_replay.history import RunHistory, payload_of, read_payload
@@ -47,8 +45,7 @@ class Results(Mapping[str, Json]):
         return f"<results of {', '.join(self._numbers) or 'no step'}>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Doubt:
+class Doubt(NamedTuple):
     """A step whose outcome is unknown, and what is needed to settle it.
 
     `why` is the recorded reason, `detail` what was recorded with it. `not_before` is the moment, in
@@ -65,8 +62,7 @@ class Doubt:
     not_before: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(NamedTuple):
     """The step that ended a run: refused, exhausted or abandoned."""
 
     step: str
@@ -75,8 +71,7 @@ class Failure:
     detail: Json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a run came to, or where it waits.
 
     `state` is completed, failed or cancelled; or paused, or cancelling, with the steps in doubt.

@@ -6,9 +6,7 @@ nothing here can tell whether evidence is true: who gives it stands beside it in
 ever.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agent_replay.errors import EvidenceRefused, InvalidInput
 from agent_replay.history import RunHistory
@@ -19,8 +17,7 @@ TEXT_LENGTH_MAX = 2000
 """Characters of `kind`, `who` and `why`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(NamedTuple):
     """What an operator knows of an attempt, who says so and why.
 
     `kind` is a word for what was looked at ("ledger", "mail log"), `content` what was found there.

@@ -12,8 +12,6 @@ No acts: nothing is owed. The run has ended, or it waits for evidence. An act af
 carried out only when the append is durable.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import NamedTuple, assert_never
 

@@ -19,8 +19,9 @@ from contextlib import contextmanager
 from threading import Condition, get_ident
 from types import TracebackType
 
-from agent_replay.adapters import Adapter, Registry, Terms
+from agent_replay.adapters import Adapter, Registry
 from agent_replay.clock import Clock, SystemClock
+from agent_replay.contracts import Terms
 from agent_replay.driver import Driver, Known, Memory
 from agent_replay.errors import (
     AdapterMismatch,
