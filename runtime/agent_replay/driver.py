@@ -38,6 +38,15 @@ class Known(NamedTuple):
     "raised."""
 
 
+class Question(NamedTuple):
+    """A call or a probe that is about to be made."""
+
+    act: Act
+    step: int
+    adapter: Adapter
+    request: Request
+
+
 Memory = dict[str, dict[tuple[int, int], Known]]
 """By run, then by step and attempt: what this process knows and the history may not say yet."""
 
@@ -51,6 +60,7 @@ class Driver:
         self._terms = terms_of(run.history.registration)
         self._memory = memory
         self._probed_at: Reading | None = None
+        """When the latest probe was begun: an absence says nothing of what landed after that."""
         self.notes: list[str] = []
         """What a person should know and the history does not say."""
 
@@ -63,9 +73,10 @@ class Driver:
         while True:
             with self._run.lock:
                 act = self._append_owed(known)
-            if act is None:
-                return
-            known = self._call() if act is Act.CALL else self._probe()
+                if act is None:
+                    return
+                question = self._prepare(act)
+            known = self._ask(question)
 
     def settle(self) -> None:
         """Draft what is owed to an open step without calling anything: for a cancel with no live "
@@ -232,35 +243,32 @@ class Driver:
             send_before=None if send_before_ns is None else send_before_ns / NANOSECONDS,
         )
 
-    def _call(self) -> Known:
-        """Call the tool with the request that is durable, and return what became known."""
+    def _prepare(self, act: Act) -> Question:
+        """Return what is to be asked. From here on a call has begun, for a cancel comes under the "
+        "lock."""
         run = self._run
-        with run.lock:
-            request = self._request()
-            step, attempt = run.head.step, run.head.attempt
-            adapter = self._registry.get(run.step.adapter)
-        self._memory.pop(run.id, None)  # from here on the call has begun
-        news, body = _answer(adapter, request)
-        known = Known(step, attempt, news, body)
-        self._remember(known)
-        return known
-
-    def _probe(self) -> Known:
-        """Ask the tool for the key, and return what became known; the bound counts from before "
-        "the question."""
-        run = self._run
-        with run.lock:
-            request = self._request()
-            step, attempt = run.head.step, run.head.attempt
-            adapter = self._registry.get(run.step.adapter)
+        question = Question(
+            act, run.head.step, self._registry.get(run.step.adapter), self._request()
+        )
+        if act is Act.CALL:
+            self._memory.pop(run.id, None)
+        else:
             self._probed_at = run.now()
+        return question
+
+    def _ask(self, question: Question) -> Known:
+        """Call or probe the tool, and return what became known."""
+        act, step, adapter, request = question
+        if act is Act.CALL:
+            known = Known(step, request.attempt, *_answer(adapter, request))
+            self._remember(known)
+            return known
         news, body = _looked_up(adapter, request)
         if news is News.NO_ANSWER:
             self.notes.append(
-                f"step {request.step!r}: the probe of {adapter.identity} did not "
-                f"answer{f': {body}' if body else ''}"
+                f"step {request.step!r}: the probe of {adapter.identity} did not answer"
             )
-        return Known(step, attempt, news, body)
+        return Known(step, request.attempt, news, body)
 
 
 def describe_error(error: Exception) -> str:
@@ -306,7 +314,7 @@ def _looked_up(adapter: Adapter, request: Request) -> tuple[News, str]:
         logger.warning(
             "run %s step %s: the probe raised %s", request.run, request.step, type(error).__name__
         )
-        return News.NO_ANSWER, describe_error(error)
+        return News.NO_ANSWER, ""
     if isinstance(answer, Found):
         return News.PRESENT, _settling(answer.result, request)
     if isinstance(answer, Absent):

@@ -45,10 +45,18 @@ class Results(Mapping[str, Json]):
         return f"<results of {', '.join(self._numbers) or 'no step'}>"
 
 
+_NEXT_ACTS = {
+    Contract.IDEMPOTENT: "send it again inside its key window, or confirm, refute or abandon it",
+    Contract.QUERYABLE: "resume to ask its probe again, or confirm, refute or abandon it",
+    Contract.OPAQUE: "confirm, refute or abandon it with evidence",
+}
+
+
 class Doubt(NamedTuple):
     """A step whose outcome is unknown, and what is needed to settle it.
 
-    `why` is the recorded reason, `detail` what was recorded with it. `not_before` is the moment, in
+    `why` is the recorded reason, `detail` what was recorded with it, `next` what can be done now.
+    `not_before` is the moment, in
     seconds since the epoch (UTC), from which a probe's "absent" counts; None where no probe can
     say.
     """
@@ -59,6 +67,7 @@ class Doubt(NamedTuple):
     contract: Contract
     why: str
     detail: Json
+    next: str
     not_before: float | None
 
 
@@ -120,6 +129,7 @@ def doubt_of(history: RunHistory) -> Doubt:
         contract=Contract(step.contract),
         why=str(payload.get("why", "")),
         detail=payload.get("detail"),
+        next=_NEXT_ACTS[step.contract],
         not_before=_not_before(history, step),
     )
 

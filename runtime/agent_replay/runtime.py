@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from threading import Condition, get_ident
+from contextlib import AbstractContextManager
 from types import TracebackType
 
 from agent_replay.adapters import Adapter, Registry
@@ -42,6 +41,7 @@ from agent_replay.reconcile import Evidence, confirming_payload, operators_paylo
 from agent_replay.recovery import News, Why
 from agent_replay.store import rows
 from agent_replay.store.database import LOG_BYTES, Database
+from agent_replay.turns import Turns
 from agent_replay.values import Json, canonical, check_id
 
 ATTEMPTS_MAX = 3
@@ -83,8 +83,7 @@ class Runtime:
         self._on_event = on_event
         self._clock = clock or SystemClock()
         self._memory: Memory = {}
-        self._held: dict[str, tuple[int, LiveRun | None]] = {}
-        self._freed = Condition()
+        self._turns = Turns()
         self._database = Database(
             path, clock=self._clock, wait=wait, namespace=namespace, log_bytes=log_bytes
         )
@@ -108,12 +107,8 @@ class Runtime:
 
     def close(self) -> None:
         """Let go of the database. Raises `InvalidInput` while a run is being driven."""
-        with self._freed:
-            if self._held:
-                raise InvalidInput(
-                    f"cannot close: {', '.join(sorted(self._held))} under way in another thread"
-                )
-        self._database.close()
+        with self._turns.nobody("close"):
+            self._database.close()
 
     def reopen(self) -> None:
         """Go on after a `StorageError`: read anew what is durable, in the same epoch.
@@ -121,11 +116,7 @@ class Runtime:
         Raises `InvalidInput` while a run is being driven; each of them ends with a `StorageError`
         first.
         """
-        with self._freed:
-            if self._held:
-                raise InvalidInput(
-                    f"cannot reopen: {', '.join(sorted(self._held))} under way in another thread"
-                )
+        with self._turns.nobody("reopen"):
             self._database.reopen()
 
     # --- running --------------------------------------------------------------------------------
@@ -138,7 +129,7 @@ class Runtime:
         """
         check_id("run id", run_id)
         given = plan if isinstance(plan, Plan) else Plan(plan["steps"])
-        with self._holding(run_id):
+        with self._turns.driving(run_id):
             registration = self._store.find(run_id)
             if registration is None:
                 return self._start(run_id, given)
@@ -146,7 +137,7 @@ class Runtime:
 
     def resume(self, run_id: str) -> Outcome:
         """Do what a registered run is owed, and return what it came to; raises `NoSuchRun`."""
-        with self._holding(run_id):
+        with self._turns.driving(run_id):
             return self._go_on(run_id, None)
 
     def resume_all(self) -> tuple[list[Outcome], list[tuple[str, ReplayError]]]:
@@ -197,7 +188,7 @@ class Runtime:
         lives: list[LiveRun] = []
 
         def first(history: RunHistory) -> Sequence[Event]:
-            live = LiveRun(self._store, history, self._clock, self._on_event)
+            live = self._live(history)
             lives.append(live)
             sending = self._driver(live).sending(Why.NONE, now)
             live.draft(StepEvent.REQUEST, Actor.RUNTIME, sending, now=now)
@@ -205,7 +196,8 @@ class Runtime:
             return live.drafted()
 
         self._store.register(unnumbered, self._step_rows(run_id, plan), first)
-        live = lives[0]
+        (live,) = lives
+        self._turns.show(live)
         live.committed(1)
         return self._drive(live)
 
@@ -221,15 +213,13 @@ class Runtime:
             self._check_adapters(history, missing_is_fine=True)
             return outcome_of(history)
         warnings = self._check_adapters(history, missing_is_fine=False)
-        return self._drive(
-            LiveRun(self._store, history, self._clock, self._on_event), warnings=warnings
-        )
+        return self._drive(self._live(history), warnings=warnings)
 
     def _drive(
         self, live: LiveRun, *, first: News | None = None, warnings: tuple[str, ...] = ()
     ) -> Outcome:
         driver = self._driver(live)
-        self._show(live)
+        self._turns.show(live)
         driver.drive(first)
         return outcome_of(live.history, warnings + tuple(driver.notes))
 
@@ -333,11 +323,11 @@ class Runtime:
 
         For idempotent adapters, inside the key window; this process makes the call itself.
         """
-        with self._holding(evidence.run):
+        with self._turns.driving(evidence.run):
             history = self._store.read(evidence.run)
             payload = operators_payload(StepEvent.RESEND, evidence, history)
             warnings = self._check_adapters(history, missing_is_fine=False)
-            live = LiveRun(self._store, history, self._clock, self._on_event)
+            live = self._live(history)
             driver = self._driver(live)
             now = live.now()
             if not driver.window_is_open(terms_of(history.registration)[live.step.adapter], now):
@@ -367,55 +357,16 @@ class Runtime:
             if live.history.ended or live.run_state is RunState.CANCELLING:
                 return outcome_of(live.history)
             live.draft(RunEvent.ASK_CANCEL, Actor.OPERATOR, canonical({"who": who, "why": why}))
-            if live.state is StepState.REQUESTED and not self._is_driven(run_id):
+            if live.state is StepState.REQUESTED and not self._turns.is_driven(run_id):
                 self._driver(live).settle()
             live.commit()
             return outcome_of(live.history)
 
-    # --- one driver for a run -------------------------------------------------------------------
+    def _live(self, history: RunHistory) -> LiveRun:
+        return LiveRun(self._store, history, self._clock, self._on_event)
 
-    @contextmanager
-    def _holding(self, run_id: str) -> Iterator[None]:
-        """Hold a run as its driver; another thread's driver is waited for."""
-        with self._freed:
-            while run_id in self._held:
-                if self._held[run_id][0] == get_ident():
-                    raise InvalidInput(
-                        f"run {run_id} is being driven by this thread: a tool cannot drive its own "
-                        "run"
-                    )
-                self._freed.wait()
-            self._held[run_id] = (get_ident(), None)
-        try:
-            yield
-        finally:
-            with self._freed:
-                del self._held[run_id]
-                self._freed.notify_all()
-
-    def _show(self, live: LiveRun) -> None:
-        """Let other threads act on the run that this thread drives."""
-        with self._freed:
-            self._held[live.id] = (get_ident(), live)
-            self._freed.notify_all()
-
-    def _is_driven(self, run_id: str) -> bool:
-        with self._freed:
-            return run_id in self._held and self._held[run_id][1] is not None
-
-    @contextmanager
-    def _acting_on(self, run_id: str) -> Iterator[LiveRun]:
-        """Yield a run, locked, to somebody who acts on it beside its driver, if it has one."""
-        with self._freed:
-            while run_id in self._held and self._held[run_id][1] is None:
-                self._freed.wait()
-            live = self._held[run_id][1] if run_id in self._held else None
-        if live is not None:
-            with live.lock:
-                yield live
-            return
-        with self._holding(run_id):
-            yield LiveRun(self._store, self._store.read(run_id), self._clock, self._on_event)
+    def _acting_on(self, run_id: str) -> AbstractContextManager[LiveRun]:
+        return self._turns.acting(run_id, lambda: self._live(self._store.read(run_id)))
 
 
 def _in_words(terms: Terms) -> str:

@@ -147,6 +147,20 @@ def test_a_call_that_has_not_begun_is_not_begun(world: World) -> None:
     assert world.ledger.calls == [("a", 1)]
 
 
+def test_a_hook_may_cancel_at_the_very_first_row(world: World) -> None:
+    runtimes: list[Runtime] = []
+    asked: list[Outcome] = []
+
+    def hook(run_id: str, event: object) -> None:
+        if not asked:
+            asked.append(_cancel(runtimes[0]))
+
+    with world.open(on_event=hook) as runtime:
+        runtimes.append(runtime)
+        assert runtime.run("r", plan_of(("a", "dark"))).state is RunState.CANCELLED
+    assert world.ledger.calls == []
+
+
 @pytest.mark.parametrize("options", [{"who": "", "why": "x"}, {"who": "x", "why": " "}])
 def test_a_cancel_says_who_and_why(world: World, options: dict[str, str]) -> None:
     with world.open() as runtime, pytest.raises(InvalidInput):
