@@ -1,0 +1,81 @@
+"""What `import agent_replay` costs, since each recovery after a crash pays it again."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+
+COST_SECONDS_MAX = 0.055
+PAIRS = (7, 15, 31)
+"""How many pairs are measured; a larger batch follows only if a smaller one was over the limit."""
+
+NOT_LOADED = {
+    "agent_replay.cli",
+    "agent_replay.effects",
+    "argparse",
+    "asyncio",
+    "concurrent.futures",
+    "http",
+    "importlib.metadata",
+    "importlib.resources",
+    "jsonschema",
+    "multiprocessing",
+    "pathlib",
+    "pickle",
+    "rich",
+    "shutil",
+    "socket",
+    "sqlite3",
+    "subprocess",
+    "tempfile",
+    "tomllib",
+    "unittest",
+    "urllib",
+}
+"""What a program that only imports the library has no use for, or must not come to depend on."""
+
+
+def run_seconds(code: str) -> float:
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-I", "-c", code], check=True, timeout=60)
+    return time.perf_counter() - began
+
+
+def import_seconds(pairs: int) -> float:
+    """Return the median over pairs, since a busy machine slows both of a pair alike."""
+    costs = []
+    for _ in range(pairs):
+        bare = run_seconds("pass")
+        costs.append(run_seconds("import agent_replay") - bare)
+    return statistics.median(costs)
+
+
+def test_the_import_is_cheap() -> None:
+    run_seconds("import agent_replay")  # once unmeasured: it may compile
+    cost = 0.0
+    for pairs in PAIRS:
+        cost = import_seconds(pairs)
+        if cost <= COST_SECONDS_MAX:
+            return
+    assert cost <= COST_SECONDS_MAX, f"median of {PAIRS[-1]} pairs"
+
+
+def loaded_by(code: str) -> set[str]:
+    code += "\nimport sys\nprint(*sys.modules)"
+    return set(
+        subprocess.run(
+            [sys.executable, "-I", "-c", code],
+            check=True,
+            timeout=60,
+            capture_output=True,
+            text=True,
+        ).stdout.split()
+    )
+
+
+def test_the_import_loads_only_what_it_needs() -> None:
+    loaded = loaded_by("import agent_replay") - loaded_by("")
+    assert "agent_replay.errors" in loaded
+    assert NOT_LOADED & loaded == set()
