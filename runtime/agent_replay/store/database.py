@@ -41,7 +41,7 @@ class Database:
         Raises `DatabaseLocked` if another writer holds it (or waits for it, if asked to),
         `UnusableDatabase` if the file may not be used, `StorageError` if the storage fails.
         """
-        self.path = os.fspath(path)
+        self.path = files.check_path(path)
         _make_if_missing(self.path, clock, namespace)
         self._lock = WriterLock.acquire(self.path, wait=wait)
         try:
@@ -51,6 +51,7 @@ class Database:
             files.sync_log(self.path)
             connection = connect_writer(self.path)
             try:
+                files.sync_directory(self.path)
                 self.store = Store(connection, clock=clock, log_pages_max=log_pages_max)
                 self._lock.hold_shared_memory()
                 files.grow_log(self.path, log_bytes)
