@@ -161,8 +161,8 @@ def _refuse_unfinished(name: str, function: Callable[[Request], object]) -> None
 
 
 def _source_digest(function: Call) -> str:
-    """Return 32 hex digits that change when the adapter's source does; empty if there is no "
-    "source."""
+    """Return 32 hex digits that change when the adapter's source does; empty if there is no
+    source."""
     try:
         source = inspect.getsource(inspect.unwrap(function))
     except (OSError, TypeError):

@@ -54,8 +54,8 @@ def _boot_id() -> str:
 
 
 def went_back(since: Reading, now: Reading) -> bool:
-    """Return whether a clock shows an earlier time than was recorded, so that nothing follows "
-    "from it."""
+    """Return whether a clock shows an earlier time than was recorded, so that nothing follows
+    from it."""
     same_boot = since.boot_id == now.boot_id
     return now.wall_ns < since.wall_ns or (same_boot and now.boot_ns < since.boot_ns)
 

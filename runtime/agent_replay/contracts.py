@@ -37,6 +37,21 @@ class Terms(NamedTuple):
                 terms[name] = value
         return terms
 
+    @classmethod
+    def of(cls, pinned: Json) -> "Terms":
+        """Return the terms that a run has pinned; raises KeyError, TypeError or ValueError."""
+        if not isinstance(pinned, dict):
+            raise TypeError(f"terms are an object, not {pinned!r}")
+        contract = Contract(str(pinned["contract"]))
+        durations: dict[str, int] = {}
+        for name in ("key_window_ns", "lands_within_ns", "settles_within_ns"):
+            value = pinned.get(name, 0)
+            if type(value) is not int or value < 0:
+                raise TypeError(f"{name} is a number of nanoseconds, not {value!r}")
+            if name in pinned:
+                durations[name] = value
+        return cls(contract, **durations)
+
 
 def read_only() -> Terms:
     """Return the contract of a tool without effects: it may be asked again at any time."""

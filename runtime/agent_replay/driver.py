@@ -34,8 +34,8 @@ class Known(NamedTuple):
     attempt: int
     news: News
     body: str
-    """Canonical text of what goes into the payload: a result, or a description of what was "
-    "raised."""
+    """Canonical text of what goes into the payload: a result, or a description of what was
+    raised."""
 
 
 class Question(NamedTuple):
@@ -79,8 +79,8 @@ class Driver:
             known = self._ask(question)
 
     def settle(self) -> None:
-        """Draft what is owed to an open step without calling anything: for a cancel with no live "
-        "driver."""
+        """Draft what is owed to an open step without calling anything: for a cancel with no live
+        driver."""
         known = self._remembered()
         for act in decide(self._situation(known, self._run.now())):
             if isinstance(act, Append):
@@ -98,8 +98,8 @@ class Driver:
         return Known(head.step, head.attempt, News.FOUND_OPEN, "")
 
     def _append_owed(self, known: Known) -> Act | None:
-        """Write what is owed, in as few transactions as may be; return what is to be done "
-        "outside."""
+        """Write what is owed, in as few transactions as may be; return what is to be done
+        outside."""
         run = self._run
         if known.step and (known.step, known.attempt) != (run.head.step, run.head.attempt):
             known = Known(0, 0, News.NOTHING, "")  # somebody settled the step meanwhile
@@ -130,8 +130,8 @@ class Driver:
         return Known(run.head.step, run.head.attempt, News.READY, "")
 
     def _commit(self) -> None:
-        """Write the drafts. Should that fail, this process still knows what it was about to "
-        "write."""
+        """Write the drafts. Should that fail, this process still knows what it was about to
+        write."""
         run = self._run
         head = run.head
         if head is run.history.head:
@@ -195,8 +195,8 @@ class Driver:
         return f'{{"why":"{act.why}"}}'
 
     def sending(self, why: Why, now: Reading) -> str:
-        """Return the payload of a request or resend of the open step: what is needed to judge it "
-        "later."""
+        """Return the payload of a request or resend of the open step: what is needed to judge it
+        later."""
         step = self._run.step
         payload: dict[str, Json] = {"source": self._registry.get(step.adapter).source}
         send_before_ns = self._send_before_ns(now)
@@ -207,8 +207,8 @@ class Driver:
         return canonical(payload)
 
     def joined(self, evidence: str, now: Reading) -> str:
-        """Return the payload of an operator's resend: the evidence, and what every request "
-        "carries."""
+        """Return the payload of an operator's resend: the evidence, and what every request
+        carries."""
         given, sent = decode(evidence), decode(self.sending(Why.NONE, now))
         assert isinstance(given, dict) and isinstance(sent, dict), "payloads are objects"  # noqa: PT018
         return canonical({**given, **sent})
@@ -244,8 +244,8 @@ class Driver:
         )
 
     def _prepare(self, act: Act) -> Question:
-        """Return what is to be asked. From here on a call has begun, for a cancel comes under the "
-        "lock."""
+        """Return what is to be asked. From here on a call has begun, for a cancel comes under the
+        lock."""
         run = self._run
         question = Question(
             act, run.head.step, self._registry.get(run.step.adapter), self._request()
@@ -272,8 +272,8 @@ class Driver:
 
 
 def describe_error(error: Exception) -> str:
-    """Return the canonical text that describes what a tool raised: its type and its message, "
-    "bounded."""
+    """Return the canonical text that describes what a tool raised: its type and its message,
+    bounded."""
     try:
         message = str(error)[:MESSAGE_LENGTH_MAX]
     except Exception:  # noqa: BLE001 - the adapter boundary: `__str__` may do as it likes

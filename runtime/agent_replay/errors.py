@@ -62,8 +62,8 @@ class Fenced(ReplayError):
 
 
 class UnusableDatabase(ReplayError):
-    """The file may not be used as it is (link, mode, platform, foreign file). Nothing was "
-    "changed."""
+    """The file may not be used as it is (link, mode, platform, foreign file). Nothing was
+    changed."""
 
 
 class DatabaseLocked(ReplayError):

@@ -51,8 +51,8 @@ UNTOUCHED = OpenStep()
 
 
 class RunHistory:
-    """A run as its rows tell it. `results` maps the number of a step to the payload that settled "
-    "it."""
+    """A run as its rows tell it. `results` maps the number of a step to the payload that settled
+    it."""
 
     __slots__ = ("head", "open", "registration", "results", "settled", "steps")
 
@@ -110,8 +110,8 @@ def first_head(registration: Registration) -> Head:
 
 
 def permitted(contract: str | None, head: Head, event: Event) -> Permitted | None:
-    """Return where the table says that the event leads from this head, or None if there is no "
-    "such move."""
+    """Return where the table says that the event leads from this head, or None if there is no
+    such move."""
     try:
         return PERMITTED.get(
             (

@@ -126,8 +126,8 @@ class LiveRun:
             raise error
 
     def committed(self, count: int) -> None:
-        """Take over the first `count` drafts, which are durable, drop the others, and tell the "
-        "hook."""
+        """Take over the first `count` drafts, which are durable, drop the others, and tell the
+        hook."""
         drafts, self._drafts = self._drafts[:count], []
         for row, head, known in drafts:
             self.history.take_over(row, head, known)

@@ -54,8 +54,8 @@ class Lifecycle:
         self._lock = Lock()
 
     def advance(self, state: str, trigger: str) -> str:
-        """Return the state that `trigger` leads to, or raise `IllegalMove`; either way nothing is "
-        "kept."""
+        """Return the state that `trigger` leads to, or raise `IllegalMove`; either way nothing is
+        kept."""
         event = self.machine.events.get(trigger)
         if event is None:
             raise IllegalMove(f"{self.name}: no move '{trigger}' from state '{state}'")

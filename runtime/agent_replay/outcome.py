@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from agent_replay.clock import NANOSECONDS
 from agent_replay.contracts import Terms
-from agent_replay.errors import UnstorableResult
+from agent_replay.errors import DamagedHistory, UnstorableResult
 from agent_replay.events import Event, Registration, StepRow
 from agent_replay.history import RunHistory, payload_of, read_payload
 from agent_replay.lifecycles.run import RunState
@@ -160,14 +160,9 @@ def _unstorable(history: RunHistory) -> Iterator[str]:
 
 def terms_of(registration: Registration) -> dict[str, Terms]:
     """Return the contracts with their terms that a run has pinned, by adapter identity."""
-    pinned = read_payload(
-        registration.adapters, f"run {registration.run} ({registration.id}), adapters"
-    )
-    terms = {}
-    for identity, given in pinned.items():
-        assert isinstance(given, dict), "a run pins an object for each adapter"
-        terms[identity] = Terms(
-            contract=Contract(str(given["contract"])),
-            **{name: value for name, value in given.items() if name.endswith("_ns")},  # type: ignore[arg-type]
-        )
-    return terms
+    place = f"run {registration.run} ({registration.id}), adapters"
+    pinned = read_payload(registration.adapters, place)
+    try:
+        return {identity: Terms.of(given) for identity, given in pinned.items()}
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedHistory(f"{place}: the runtime never pinned this") from error

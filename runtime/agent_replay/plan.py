@@ -39,7 +39,7 @@ FORMAT: Final = 1
 _PLAN_FIELDS: Final = {"plan": 0, "steps": 0}.keys()  # in the order in which messages name them
 _STEP_FIELDS: Final = {"id": 0, "adapter": 0, "contract": 0, "arguments": 0}.keys()
 _CONTRACTS: Final[Mapping[str, Contract]] = {contract.value: contract for contract in Contract}
-_DEPTH_MAX: Final = VALUE_DEPTH_MAX + 3  # the plan, its steps and one step are around the arguments
+_DEPTH_MAX: Final = 2 * VALUE_DEPTH_MAX  # so that arguments that are a little too deep have a place
 
 
 class Step(NamedTuple):
@@ -101,7 +101,7 @@ class Plan:
         return hash(self.digest)
 
     def __repr__(self) -> str:
-        return f"<Plan of {len(self.steps)} steps, {self.digest[:12]}>"
+        return f"<Plan of {_steps(len(self.steps))}, {self.digest[:12]}>"
 
     def __reduce__(self) -> tuple[type[Plan], tuple[tuple[Step, ...]]]:
         return Plan, (self.steps,)
@@ -268,7 +268,8 @@ def plan_digest(steps: Iterable[Step]) -> str:
 
 
 def _pieces(steps: Iterable[Step]) -> Iterator[bytes]:
-    separator = f'{{"plan":{FORMAT},"steps":['
+    yield b'{"plan":%d,"steps":[' % FORMAT
+    separator = ""
     for step_id, adapter, version, contract, arguments in steps:
         yield (
             f'{separator}{{"adapter":"{adapter}@{version}","arguments":{arguments},'

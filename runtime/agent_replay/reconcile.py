@@ -124,8 +124,8 @@ def _check_subject(evidence: Evidence, history: RunHistory) -> None:
 
 
 def _check_attempt(event: StepEvent, evidence: Evidence, history: RunHistory) -> None:
-    """Refuse an attempt that the evidence cannot rest on: a confirm on any, all else on the "
-    "latest."""
+    """Refuse an attempt that the evidence cannot rest on: a confirm on any, all else on the
+    latest."""
     latest = history.head.attempt
     given = evidence.attempt
     if isinstance(given, bool) or not isinstance(given, int):

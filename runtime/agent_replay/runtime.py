@@ -248,8 +248,8 @@ class Runtime:
     # --- adapters -------------------------------------------------------------------------------
 
     def _pinned_by(self, plan: Plan) -> dict[str, Json]:
-        """Return what the run pins of each adapter; raises `AdapterMismatch` naming the first "
-        "difference."""
+        """Return what the run pins of each adapter; raises `AdapterMismatch` naming the first
+        difference."""
         pinned: dict[str, Json] = {}
         for step in plan.steps:
             identity = f"{step.adapter}@{step.version}"
@@ -264,8 +264,8 @@ class Runtime:
         return pinned
 
     def _check_adapters(self, history: RunHistory, *, missing_is_fine: bool) -> tuple[str, ...]:
-        """Raise `AdapterMismatch` at the first adapter that is missing or has other terms; return "
-        "warnings."""
+        """Raise `AdapterMismatch` at the first adapter that is missing or has other terms; return
+        warnings."""
         warnings = []
         pinned = terms_of(history.registration)
         for identity, terms in pinned.items():
@@ -308,8 +308,8 @@ class Runtime:
         return self._settle_by_hand(StepEvent.REFUTE, evidence)
 
     def abandon(self, evidence: Evidence) -> Outcome:
-        """Close a step in doubt without knowing; the run fails, and says for ever that it is "
-        "unknown."""
+        """Close a step in doubt without knowing; the run fails, and says for ever that it is
+        unknown."""
         return self._settle_by_hand(StepEvent.ABANDON, evidence)
 
     def _settle_by_hand(self, event: StepEvent, evidence: Evidence) -> Outcome:

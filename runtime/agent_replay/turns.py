@@ -16,8 +16,8 @@ from agent_replay.live import LiveRun
 
 
 class Turns:
-    """The runs that are being worked on, by id, each with its thread and, once it is read, its "
-    "run."""
+    """The runs that are being worked on, by id, each with its thread and, once it is read, its
+    run."""
 
     def __init__(self) -> None:
         self._changed = Condition()
@@ -45,8 +45,8 @@ class Turns:
             self._changed.notify_all()
 
     def is_driven(self, run_id: str) -> bool:
-        """Return whether a driver is at work on the run, other than one that acts on it just "
-        "now."""
+        """Return whether a driver is at work on the run, other than one that acts on it just
+        now."""
         with self._changed:
             return self._shown(run_id) is not None
 
@@ -67,8 +67,8 @@ class Turns:
 
     @contextmanager
     def nobody(self, act: str) -> Iterator[None]:
-        """Keep everybody out for a while, or raise `InvalidInput` naming the runs that are under "
-        "way."""
+        """Keep everybody out for a while, or raise `InvalidInput` naming the runs that are under
+        way."""
         with self._changed:
             if self._holders:
                 runs = ", ".join(sorted(self._holders))

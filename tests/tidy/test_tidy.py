@@ -143,6 +143,8 @@ MAY_OPEN = {"store/files.py", "store/holder.py"}
 
 OPENS_ANOTHER_FILE: dict[tuple[str, str], str] = {
     ("clock.py", "_boot_id"): "a file of /proc, under a fixed name",
+    ("cli/checking.py", "_spec_file"): "a file of the spec, beside the package",
+    ("cli/checking.py", "_write_new"): "a new file for an export; it must not be there yet",
     ("cli/inputs.py", "read_text"): "evidence or a result that a person wrote",
     ("cli/screen.py", "_lead_to_nowhere"): "the null device",
     ("effects/store.py", "_create"): "a new file of the stand-in tool; it must not be there yet",

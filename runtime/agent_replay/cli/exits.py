@@ -29,7 +29,7 @@ class Exit(IntEnum):
 
 MEANINGS: Final[Mapping[Exit, str]] = {
     Exit.OK: "the run is completed, or what was asked is done",
-    Exit.USAGE: "the input is not acceptable: a command, a plan, an evidence, a file; nothing was written",
+    Exit.USAGE: "the input is not acceptable: a command, plan, evidence or file",
     Exit.PAUSED: "the run waits for evidence (paused, or cancelling with a step in doubt)",
     Exit.FAILED: "the run has failed: a step was refused, exhausted or abandoned",
     Exit.CANCELLED: "the run is cancelled",

@@ -5,9 +5,9 @@
     package.module        every adapter at the top level of the module
     package.module:pay    the one under that name
 
-Loading runs the code that is named, as `python` would, with its folder on the module path. Only what
-the person at the terminal has named is loaded, never what a database says. It takes place before a
-database is opened, so that code which does not load leaves nothing behind.
+Loading runs the code that is named, as `python` would, with its folder on the module path. Only
+what the person at the terminal has named is loaded, never what a database says. It takes place
+before a database is opened, so that code which does not load leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -70,27 +70,20 @@ def load_adapters(given: Sequence[str]) -> Loaded:
 
 def _source(text: str) -> _Source:
     """Return the place that a text names; files are told from modules by their suffix."""
-    file, name = text, ""
-    if not text.endswith(_SUFFIX):
-        file, _, name = text.rpartition(":")
-    if file.endswith(_SUFFIX):
-        _check_name(text, name)
-        return _Source(os.path.abspath(file), "", name)
-    module, separator, name = text.partition(":")
-    if separator and not name:
-        raise InvalidInput(f"adapters {text!r}: a name is missing after the colon")
-    _check_name(text, name)
+    place, separator, name = text.rpartition(":")
+    if not separator or text.endswith(_SUFFIX):
+        place, name = text, ""
+    elif not name.isidentifier():
+        raise InvalidInput(f"adapters {text!r}: give the name of an adapter after the colon")
+    if place.endswith(_SUFFIX):
+        return _Source(os.path.abspath(place), "", name)
+    module = place
     if not all(part.isidentifier() for part in module.split(".")):
         raise InvalidInput(
             f"adapters {text!r}: neither a file that ends in .py nor a module; "
             "give path/to/tools.py or package.module, with :NAME for one adapter of it"
         )
     return _Source("", module, name)
-
-
-def _check_name(text: str, name: str) -> None:
-    if name and not name.isidentifier():
-        raise InvalidInput(f"adapters {text!r}: {name!r} is not a name; give :NAME of an adapter")
 
 
 def _adapters_in(module: ModuleType, source: _Source) -> list[Adapter]:
@@ -134,7 +127,7 @@ def _loaded(source: _Source) -> ModuleType:
                 "or give the path of a file"
             ) from error
         raise _unloadable(source, error) from error
-    except Exception as error:  # noqa: BLE001 - the adapter boundary: the code may raise anything
+    except Exception as error:  # the adapter boundary: the code may raise anything
         raise _unloadable(source, error) from error
 
 

@@ -11,18 +11,20 @@ from agent_replay.cli.screen import Screen
 from agent_replay.errors import InvalidInput
 
 Run = Callable[[argparse.Namespace, Screen], int]
-Commands = "argparse._SubParsersAction[Parser]"
 
 
 class Parser(argparse.ArgumentParser):
     """A parser whose complaints are errors of the library, so that they end like every other."""
 
-    def __init__(self, *words: str, **settings: object) -> None:
+    def __init__(
+        self, *, prog: str | None = None, description: str | None = None, epilog: str | None = None
+    ) -> None:
         super().__init__(
-            *words,  # type: ignore[arg-type]
+            prog=prog,
+            description=description,
+            epilog=epilog,
             allow_abbrev=False,
             formatter_class=argparse.RawDescriptionHelpFormatter,
-            **settings,
         )
 
     def error(self, message: str) -> NoReturn:

@@ -1,8 +1,7 @@
 """What is printed, and where: the outcome on standard output, everything else on standard error.
 
 A reader that has gone away ends the output and not the command. A standard output that cannot be
-written is an error; a standard error that cannot be written is nobody's, since there is nowhere left
-to say so.
+written is an error; of a standard error that cannot be written there is nowhere left to tell.
 """
 
 from __future__ import annotations
@@ -24,8 +23,9 @@ class Screen:
 
     def __init__(self) -> None:
         self._gone = False
-        self._output = sys.stdout
-        self._messages = sys.stderr
+        # A process that was started with a stream closed has none.
+        self._output: TextIO | None = sys.stdout
+        self._messages: TextIO | None = sys.stderr
         for stream in (self._output, self._messages):
             # A terminal that cannot show a letter gets its escape, not a traceback.
             if hasattr(stream, "reconfigure"):
@@ -47,13 +47,15 @@ class Screen:
 
     def write(self, text: str) -> None:
         """Print text of the outcome."""
-        with self._guarded():
-            self._output.write(text)
+        with self._guarded() as output:
+            if output is not None:
+                output.write(text)
 
     def flush(self) -> None:
         """Hand everything printed so far to the system."""
-        with self._guarded():
-            self._output.flush()
+        with self._guarded() as output:
+            if output is not None:
+                output.flush()
 
     def complain(self, message: str) -> None:
         """Print a message, escaped, on one line of standard error."""
@@ -61,9 +63,10 @@ class Screen:
 
     def note(self, text: str) -> None:
         """Print text on standard error as it is."""
-        with contextlib.suppress(OSError, ValueError):
-            self._messages.write(text)
-            self._messages.flush()
+        if self._messages is not None:
+            with contextlib.suppress(OSError, ValueError):
+                self._messages.write(text)
+                self._messages.flush()
 
     @contextlib.contextmanager
     def away(self) -> Iterator[None]:
@@ -72,24 +75,26 @@ class Screen:
             yield
 
     @contextlib.contextmanager
-    def _guarded(self) -> Iterator[None]:
-        if self._gone or self._output is None:
-            return
+    def _guarded(self) -> Iterator[TextIO | None]:
+        """Yield the output, or None if there is none any more, and judge what comes of its use."""
         try:
-            yield
+            yield None if self._gone else self._output
         except BrokenPipeError:
-            self._gone = True
-            _lead_to_nowhere(self._output)
+            self._give_up()
         except OSError as error:
-            self._gone = True
-            _lead_to_nowhere(self._output)
+            self._give_up()
             raise StorageError(
                 f"standard output cannot be written: {error.strerror}; what the command did stands"
             ) from error
 
+    def _give_up(self) -> None:
+        self._gone = True
+        if self._output is not None:
+            _lead_to_nowhere(self._output)
+
 
 def _lead_to_nowhere(stream: TextIO) -> None:
-    """Let the stream lead nowhere, so that Python's last flush of it does not fail again."""
+    """Let a stream lead nowhere, so that Python's last flush of it does not fail again."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())

@@ -1,4 +1,4 @@
-"""What is seen of a run while it is driven: progress on a terminal, the log, and an interruption."""
+"""What is seen of a run while it is driven: progress on a terminal, the log, interruptions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from types import FrameType
 
 from agent_replay.cli.screen import Screen
 from agent_replay.events import Event
-from agent_replay.lifecycles.step import StepState
 from agent_replay.report.words import safe
 
 STEPS_MIN = 4
@@ -23,18 +22,21 @@ _LOGGER = "agent_replay"
 
 
 class Watch:
-    """The hook for each event that a command has made durable; it keeps the last one."""
+    """The hook for each event that a command has made durable; it keeps the run of the last one.
+
+    `steps` are the ids of the plan's steps, for the progress; without them none is shown.
+    """
 
     def __init__(self, screen: Screen, steps: Sequence[str], *, quiet: bool) -> None:
         self._screen = screen
         self._steps = steps
-        self._shows = not quiet and len(steps) >= STEPS_MIN and _is_terminal()
+        self._shows = not quiet and len(steps) >= STEPS_MIN and is_terminal()
         self._length = 0
-        self.last: tuple[str, Event] | None = None
+        self.last_run: str | None = None
 
     def on_event(self, run: str, event: Event) -> None:
         """Take an event in, and show how far the run is."""
-        self.last = (run, event)
+        self.last_run = run
         if self._shows and event.step is not None:
             name, total = self._steps[event.step - 1], len(self._steps)
             self._rewrite(f"step {event.step}/{total} {name}: {event.event}")
@@ -51,21 +53,9 @@ class Watch:
         self._screen.note(f"\r{text:<{self._length}}" + ("" if text else "\r"))
         self._length = len(text)
 
-    def interrupted(self, cause: str, resume: str) -> str:
-        """Return in one sentence what an interruption has left open."""
-        if self.last is None:
-            return f"{cause}: this command has written nothing, so what was open stays as it is"
-        run, event = self.last
-        if event.state != StepState.REQUESTED or event.step is None:
-            return f"{cause}: what is on record of run {run} stays, and this goes on: {resume}"
-        step = self._steps[event.step - 1] if self._steps else str(event.step)
-        return (
-            f"{cause}: attempt {event.attempt} of step {step} of run {run} stays requested, and "
-            f"whether it happened is settled by: {resume}"
-        )
 
-
-def _is_terminal() -> bool:
+def is_terminal() -> bool:
+    """Return whether a person watches standard error."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
@@ -105,7 +95,7 @@ def terminable() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    before = signal.signal(signal.SIGTERM, _interrupt) or signal.SIG_DFL
     try:
         yield
     finally:

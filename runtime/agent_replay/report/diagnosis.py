@@ -19,7 +19,7 @@ from agent_replay.lifecycles.step import Contract, StepState
 from agent_replay.outcome import doubt_of, terms_of
 from agent_replay.report import commands
 from agent_replay.report.commands import Act, Caller, Subject
-from agent_replay.report.words import RECOVERY, shown_json, utc_of_seconds, why_in_words
+from agent_replay.report.words import RECOVERY, detail_in_words, utc_of_seconds, why_in_words
 
 
 class Standing(StrEnum):
@@ -144,7 +144,7 @@ def _in_doubt(
     subject = Subject(history.registration.id, doubt.step, doubt.attempt, doubt.key)
     why = [why_in_words(doubt.why)] if doubt.why else []
     if doubt.detail is not None:
-        why.append(f"on record is {shown_json(doubt.detail)}")
+        why.append(f"on record is {detail_in_words(doubt.detail)}")
     if history.run_state is RunState.CANCELLING:
         why.append("a cancel was asked, and the run ends as soon as the step is settled")
     acts = []

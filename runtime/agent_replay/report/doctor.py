@@ -11,10 +11,16 @@ from agent_replay.report.words import safe
 
 def diagnosis_lines(found: Diagnosis) -> Iterator[str]:
     """Yield how an unfinished run stands, why, and the commands that go on with it."""
+    yield f"{found.run}: {found.standing}"
+    yield from waiting_lines(found)
+
+
+def waiting_lines(found: Diagnosis) -> Iterator[str]:
+    """Yield which step a run waits for, why, and the commands that go on with it."""
     attempt = f", attempt {found.attempt}" if found.attempt else ""
     yield (
-        f"{found.run}: {found.standing} at step {found.number} of {found.steps}, {found.step} "
-        f"({found.contract}): {found.state}{attempt}"
+        f"  step  {found.number} of {found.steps}, {found.step} ({found.contract}): "
+        f"{found.state}{attempt}"
     )
     yield f"  key   {found.key}"
     for reason in found.why:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from agent_replay.errors import UnstorableResult
 from agent_replay.lifecycles.run import RunState
 from agent_replay.outcome import Failure, Outcome
-from agent_replay.report.words import aligned, bounded, shown_json, why_in_words
+from agent_replay.report.words import aligned, bounded, detail_in_words, shown_json, why_in_words
 from agent_replay.values import Json
 
 _WAITS = {
@@ -44,4 +44,4 @@ def _failure_lines(failure: Failure) -> Iterator[str]:
     why = why_in_words(failure.why)
     yield f"  {failure.step}: {failure.state}{': ' if why else ''}{why}"
     if failure.detail is not None:
-        yield f"  on record is {shown_json(failure.detail)}"
+        yield f"  on record is {detail_in_words(failure.detail)}"

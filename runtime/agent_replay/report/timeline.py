@@ -16,6 +16,7 @@ from agent_replay.report.commands import sources_of
 from agent_replay.report.words import (
     aligned,
     bounded,
+    detail_in_words,
     elapsed,
     safe,
     shown_json,
@@ -60,7 +61,7 @@ def event_lines(history: RunHistory, events: Sequence[Event]) -> list[str]:
     state = "running"
     for event in events:
         moved = f"run {state} -> {event.run_state}" if event.run_state != state else ""
-        coupled = f" by {event.coupled.replace(' ', ' and ')}" if event.coupled else ""
+        coupled = f" ({event.coupled.replace(' ', ', ')})" if event.coupled else ""
         rows.append(
             (
                 str(event.seq),
@@ -104,7 +105,7 @@ def _details(event: Event) -> Iterator[str]:
         yield f"its result could not be stored: {shown_json(payload['unstorable'])}"
     yield from _reason(event, payload)
     if payload.get("detail") is not None:
-        yield shown_json(payload["detail"])
+        yield detail_in_words(payload["detail"])
     yield from _evidence(payload.get("evidence"))
     if "contradicts_refute" in payload:
         yield "this contradicts the refute before it"

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from agent_replay.adapters import Terms
 from agent_replay.clock import NANOSECONDS
+from agent_replay.contracts import Terms
 from agent_replay.lifecycles.step import Contract
 from agent_replay.recovery import Why
 from agent_replay.values import Json
@@ -68,6 +68,13 @@ def bounded(text: str, length_max: int = SHOWN_LENGTH_MAX) -> str:
 def shown_json(value: Json, length_max: int = SHOWN_LENGTH_MAX) -> str:
     """Return a JSON value on one line, bounded and escaped."""
     return bounded(json.dumps(value, ensure_ascii=False), length_max)
+
+
+def detail_in_words(detail: Json) -> str:
+    """Return what was recorded beside a reason: an error as it reads in Python, or any JSON."""
+    if isinstance(detail, dict) and set(detail) == {"type", "message"}:
+        return bounded(f"{detail['type']}: {detail['message']}")
+    return shown_json(detail)
 
 
 def why_in_words(why: str) -> str:

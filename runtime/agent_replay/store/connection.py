@@ -248,6 +248,12 @@ def _check_header(connection: apsw.Connection, path: str) -> None:
         )
 
 
+def damages(connection: apsw.Connection) -> list[str]:
+    """Return what SQLite itself finds wrong with a file, at most ten things."""
+    found = [str(message) for (message,) in connection.execute("pragma integrity_check(10)")]
+    return [] if found == ["ok"] else found
+
+
 # --- errors -----------------------------------------------------------------------------------
 
 _DAMAGED = frozenset({apsw.SQLITE_CORRUPT, apsw.SQLITE_NOTADB})
@@ -263,6 +269,16 @@ _NEXT_ACT = {
     apsw.SQLITE_NOTADB: "stop, keep a copy of it and of its -wal, and do not repair it",
     apsw.SQLITE_BUSY: "find the program that has it open, and wait for it or stop it",
 }
+
+
+def reading_error(error: apsw.Error | UnicodeDecodeError) -> ReplayError:
+    """Return the library's error for one that came while rows were read."""
+    if isinstance(error, UnicodeDecodeError):
+        return DamagedHistory(
+            "a text in the database is not UTF-8, and the runtime never wrote that; "
+            "keep a copy of the file and run verify on it"
+        )
+    return storage_error(error)
 
 
 def storage_error(

@@ -1,5 +1,5 @@
-"""A database file with its one writer: lock, log, connection and store, opened and closed in that "
-"order."""
+"""A database file with its one writer: lock, log, connection and store, opened and closed in that
+order."""
 
 from __future__ import annotations
 

@@ -45,6 +45,20 @@ def unconfirmed(path: str) -> bool:
         ) from error
 
 
+def writer_at_work(path: str) -> str | None:
+    """Return who holds the database as its writer just now, or None if nobody does.
+
+    The text is empty where the process cannot be seen from here (another user or container).
+    """
+    database = holder.borrow(holder.located(path), os.O_RDONLY)
+    try:
+        if not _has_writer(database):
+            return None
+        return holder.writers_of(holder.identity_of_descriptor(database))
+    finally:
+        holder.give_back(database)
+
+
 def _has_writer(database: int) -> bool:
     if holder.is_claimed(holder.identity_of_descriptor(database)):
         return True

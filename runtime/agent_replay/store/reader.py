@@ -19,8 +19,8 @@ from agent_replay.events import Event, Registration, Writer
 from agent_replay.history import RunHistory
 from agent_replay.lifecycles.coupling import MOVES_DIGEST
 from agent_replay.store import files, rows
-from agent_replay.store.connection import connect_reader, storage_error
-from agent_replay.store.log import unconfirmed
+from agent_replay.store.connection import connect_reader, reading_error
+from agent_replay.store.log import unconfirmed, writer_at_work
 from agent_replay.store.schema import Identity, check_spec, read_identity
 from agent_replay.store.sql import QUERIES
 
@@ -74,8 +74,8 @@ class Reader:
         self.connection.close()
 
     def check_spec(self) -> None:
-        """Raise `SpecMismatch` if the histories are of another spec, which this program cannot "
-        "judge."""
+        """Raise `SpecMismatch` if the histories are of another spec, which this program cannot
+        judge."""
         check_spec(self.identity)
 
     @property
@@ -97,13 +97,13 @@ class Reader:
             return rows.known_run(self.connection, run_id)
 
     def read(self, run_id: str) -> tuple[RunHistory, list[Event]]:
-        """Return a run as its validated history tells it, and its rows; raises `NoSuchRun` or "
-        "`DamagedHistory`."""
+        """Return a run as its validated history tells it, and its rows; raises `NoSuchRun` or
+        `DamagedHistory`."""
         if self.of_another_spec:
             raise SpecMismatch(
                 f"{self.path} holds histories of another spec, {self.identity.spec[:12]}"
             )
-        with self._reading():
+        with self._reading(), self.connection:  # one snapshot, beside a writer at work
             registration = rows.known_run(self.connection, run_id)
             events = list(rows.read_events(self.connection, registration.run))
             return rows.read_history(self.connection, registration, events), events
@@ -113,14 +113,23 @@ class Reader:
         with self._reading():
             return list(self.connection.execute(QUERIES["unfinished"], (after, limit)))
 
+    def writers(self) -> list[Writer]:
+        """Return all that have written here, in order."""
+        with self._reading():
+            return [Writer(*row) for row in self.connection.execute(QUERIES["writers"])]
+
+    def writer_at_work(self) -> str | None:
+        """Return who holds the database as its writer just now, or None if nobody does."""
+        return writer_at_work(self.path)
+
     def last_writer(self) -> Writer | None:
         """Return the writer that wrote last, or None if nobody did."""
         with self._reading():
             return rows.last_writer(self.connection)
 
     def export(self) -> Iterator[tuple[str, tuple[object, ...], tuple[str, ...]]]:
-        """Yield every row of the history as (table, values, column names), in one read "
-        "transaction."""
+        """Yield every row of the history as (table, values, column names), in one read
+        transaction."""
         with self._reading(), self.connection:
             for table, query in (("identity", "identity"), ("writer", "writers"), ("run", "runs")):
                 for row in self.connection.execute(QUERIES[query]):
@@ -137,8 +146,8 @@ class Reader:
     def _reading(self) -> Iterator[None]:
         try:
             yield
-        except apsw.Error as error:
-            raise storage_error(error) from error
+        except (apsw.Error, UnicodeDecodeError) as error:
+            raise reading_error(error) from error
 
 
 _COLUMNS: dict[str, tuple[str, ...]] = {

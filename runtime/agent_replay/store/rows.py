@@ -69,8 +69,8 @@ def last_writer(connection: apsw.Connection) -> Writer | None:
 
 
 def planned_steps(registration: Registration, rows: Sequence[StepRow]) -> list[plan.Step]:
-    """Return the steps of a run's plan, or raise `DamagedHistory` if they are not those it "
-    "registered."""
+    """Return the steps of a run's plan, or raise `DamagedHistory` if they are not those it
+    registered."""
     place = f"run {registration.run} ({registration.id})"
     if len(rows) != registration.steps:
         raise DamagedHistory(

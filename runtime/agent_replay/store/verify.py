@@ -26,7 +26,7 @@ from agent_replay.lifecycles.run import RunEvent
 from agent_replay.lifecycles.step import StepState
 from agent_replay.outcome import terms_of
 from agent_replay.store import rows, schema
-from agent_replay.store.connection import storage_error
+from agent_replay.store.connection import damages, reading_error
 from agent_replay.store.reader import Reader
 from agent_replay.store.sql import QUERIES
 
@@ -57,8 +57,8 @@ class Verdict:
 
 
 def verify(path: str | os.PathLike[str], *, expected: Iterable[ExpectedHead] = ()) -> Verdict:
-    """Verify a database and return what was found; raises only if the file cannot be opened at "
-    "all."""
+    """Verify a database and return what was found; raises only if the file cannot be opened at
+    all."""
     with Reader(path) as reader:
         return verify_connection(reader.connection, expected=expected)
 
@@ -78,8 +78,8 @@ def verify_connection(
                     findings.append(f"and perhaps more: stopped after {FINDINGS_MAX}")
                     complete = False
                     break
-    except apsw.Error as error:
-        findings.append(f"the file could not be read to its end: {storage_error(error)}")
+    except (apsw.Error, UnicodeDecodeError) as error:
+        findings.append(f"the file could not be read to its end: {reading_error(error)}")
         complete = False
     return Verdict(
         runs=check.runs, events=check.events, findings=tuple(findings), complete=complete
@@ -97,9 +97,8 @@ class _Check:
 
     def everything(self, expected: tuple[ExpectedHead, ...]) -> Iterator[str]:
         """Yield all findings."""
-        for (message,) in self._connection.execute("pragma integrity_check(10)"):
-            if message != "ok":
-                yield f"file: {message}"
+        for message in damages(self._connection):
+            yield f"file: {message}"
         yield from schema.differences(self._connection)
         try:
             identity = schema.read_identity(self._connection)
@@ -174,8 +173,8 @@ class _Check:
     def _events(
         self, registration: Registration, steps: list[StepRow]
     ) -> Generator[str, None, Head | None]:
-        """Yield what is wrong with a run's events, up to the first bad one; return the head if "
-        "none is."""
+        """Yield what is wrong with a run's events, up to the first bad one; return the head if
+        none is."""
         place = f"run {registration.run} ({registration.id})"
         head = first_head(registration)
         last: Event | None = None

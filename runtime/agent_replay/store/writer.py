@@ -38,7 +38,7 @@ from agent_replay.lifecycles.coupling import MOVES_DIGEST
 from agent_replay.lifecycles.run import RunEvent, RunState
 from agent_replay.lifecycles.step import Actor, Contract, StepEvent, StepState
 from agent_replay.store import rows
-from agent_replay.store.connection import storage_error
+from agent_replay.store.connection import reading_error, storage_error
 from agent_replay.store.schema import check_spec, read_identity
 from agent_replay.store.sql import QUERIES
 
@@ -253,8 +253,8 @@ class Store:
             self._log_pages = 0
 
     def check_process(self) -> None:
-        """Raise `WrongProcess` in a forked child: it shares the parent's file descriptors and "
-        "memory."""
+        """Raise `WrongProcess` in a forked child: it shares the parent's file descriptors and
+        memory."""
         if os.getpid() != self._pid:
             raise WrongProcess(
                 f"this store belongs to process {self._pid}; a child process must open its own"
@@ -327,8 +327,8 @@ class Store:
         )
 
     def abandon_connection(self) -> None:
-        """Close a connection that has failed; what its closing says adds nothing to the first "
-        "error."""
+        """Close a connection that has failed; what its closing says adds nothing to the first
+        error."""
         with self._lock, suppress(apsw.Error):
             self.connection.close(force=True)
 
@@ -361,6 +361,8 @@ class _Guard:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._store._lock.release()
+        if isinstance(error, UnicodeDecodeError):
+            raise reading_error(error) from error  # one run's rows; the storage works
         if isinstance(error, apsw.Error):
             failure = storage_error(error)
             self._store._failure = failure

@@ -12,14 +12,15 @@ A marker is stored in place of a result that JSON cannot hold:
 - `repr`: the beginning of its text, in printable ASCII.
 - `digest`: the SHA-256 of its whole text in UTF-8, or null where there is none to be had.
 
-Its text is its canonical text if it is JSON but too large, and else what `ascii` gives. A genuine
-result may look just like a marker, so whoever stores one must also store which of them it is.
+Its text is its canonical text if it is of plain types and only too large, and else what `ascii`
+gives. A genuine result may look just like a marker, so whoever stores one must also store which of
+them it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from agent_replay.errors import UnstorableResult
 from agent_replay.values.limits import (
@@ -29,8 +30,8 @@ from agent_replay.values.limits import (
     RESULT_INTEGER_DIGITS_MAX,
     VALUE_DEPTH_MAX,
 )
-from agent_replay.values.text import Json, digest, printable, type_name
-from agent_replay.values.walk import Rules, TooLarge, Unfit, text_of
+from agent_replay.values.text import Json, canonical, digest, printable, type_name
+from agent_replay.values.walk import Rules, TooLarge, Unfit, is_exact, text_of
 
 RESULT: Final = Rules(
     RESULT_BYTES_MAX,
@@ -80,7 +81,8 @@ def _marker(value: object, fault: Unfit) -> dict[str, Json]:
         "digest": None,
     }
     try:
-        text = text_of(value, _DESCRIBED) if isinstance(fault, TooLarge) else _ascii(value)
+        is_json = isinstance(fault, TooLarge) and is_exact(value, _DESCRIBED)
+        text = canonical(cast(Json, value)) if is_json else _ascii(value)
         marker["repr"] = printable(text, MARKER_TEXT_LENGTH_MAX)
         marker["digest"] = digest(text)
     except Exception as error:  # noqa: BLE001 - the adapter boundary: `__repr__` may do as it likes
@@ -105,7 +107,7 @@ def _is_bounded(value: Any) -> bool:
         below: list[Any] = []
         for item in level:
             base = _sized_base(type(item))
-            room -= 1 if base is None else base.__len__(item)
+            room -= _ITEM_BYTES if base is None else _ITEM_BYTES + base.__len__(item)
             if room < 0:
                 return False
             if base is dict:
@@ -119,6 +121,7 @@ def _is_bounded(value: Any) -> bool:
     return False
 
 
+_ITEM_BYTES: Final = 16  # roughly what an item takes, so that a million is enough
 _COLLECTIONS: Final[frozenset[type]] = frozenset({list, tuple, set, frozenset})
 _SIZED: Final[frozenset[type]] = frozenset({dict, str, bytes, bytearray}) | _COLLECTIONS
 

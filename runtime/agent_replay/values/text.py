@@ -137,7 +137,9 @@ def shown(value: object) -> str:
         return repr(number) if -(10**40) < number < 10**40 else f"<{number.bit_length()}-bit int>"
     if kind is str or kind is bytes:
         short = cast(str, value)[:SHOWN_LENGTH_MAX]
-        return ascii(short) if len(short) == len(cast(str, value)) else f"{short!a}..."
+        text = ascii(short)
+        whole = len(short) == len(cast(str, value)) and len(text) <= 2 * SHOWN_LENGTH_MAX
+        return text if whole else f"{text[:SHOWN_LENGTH_MAX]}..."
     return f"<{type_name(kind)}>"
 
 

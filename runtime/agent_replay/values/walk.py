@@ -57,7 +57,7 @@ EXACT: Final = frozenset({type(None), bool, int, float, str, list, dict})
 
 def text_of(value: object, rules: Rules) -> str:
     """Return the canonical text of an acceptable value, or raise `Unfit`."""
-    if _is_exact(value, rules):
+    if is_exact(value, rules):
         return parsed_text(cast(Json, value), rules)
     return careful_text(value, rules)
 
@@ -99,14 +99,17 @@ def step_to(slot: str | int) -> str:
     return f"[{slot if isinstance(slot, int) else shown(slot)}]"
 
 
-def _is_exact(value: Any, rules: Rules) -> bool:  # noqa: C901 - one flat loop: it is the hot path
-    """Tell whether a value has only exact JSON types within the limits, level by level.
+def is_exact(value: Any, rules: Rules) -> bool:  # noqa: C901 - one flat loop: it is the hot path
+    """Tell whether a value has only types that the encoder takes as they are, within the limits.
 
-    `room` is what is left for the text, counted low. It also ends the walk over a small value that
-    unfolds to a huge text, since a list may hold another one a million times.
+    It goes level by level. Beside the exact JSON types these are tuples, if the rules allow them.
+    `room` is what is left for the text, counted low: an item of a list takes two characters at
+    least, one of an object five. If it is used up, `TooLarge` is raised. So the walk also ends over
+    a small value that unfolds to a huge text: a list may hold another one a million times.
     """
     room, level = rules.bytes_max, [value]
     least, most = rules.integer_min, rules.integer_max
+    containers = (dict, list) if rules.exact else (dict, list, tuple)
     for depth in range(rules.depth_max + 1):
         below: list[Any] = []
         for item in level:
@@ -116,11 +119,13 @@ def _is_exact(value: Any, rules: Rules) -> bool:  # noqa: C901 - one flat loop: 
             elif kind is int:
                 if not least <= item <= most:
                     return False
-            elif kind is dict or kind is list:
-                room -= len(item)
-                if room < 0 or depth == rules.depth_max:
+            elif kind in containers:
+                if depth == rules.depth_max:
                     return False
-                if kind is list:
+                room -= (5 if kind is dict else 2) * len(item)
+                if room < 0:
+                    raise _too_large(rules)
+                if kind is not dict:
                     below += item
                     continue
                 for key in item:
@@ -131,9 +136,11 @@ def _is_exact(value: Any, rules: Rules) -> bool:  # noqa: C901 - one flat loop: 
             elif kind not in EXACT:
                 return False
         if not below:
-            return room >= 0
+            break
         level = below
-    return False  # not reached, since there are no containers on the last level
+    if room < 0:
+        raise _too_large(rules)
+    return True
 
 
 class _Open:
@@ -155,6 +162,7 @@ class _Walk:
         self.rules = rules
         self.room = rules.bytes_max
         self.open: list[_Open] = []
+        self.inside: set[int] = set()
 
     def over(self, value: object) -> Json:
         try:
@@ -176,7 +184,7 @@ class _Walk:
             if self.open[-1] is not inside:
                 return
             inside.slot = None
-        self.open.pop()
+        self.inside.remove(id(self.open.pop().value))
 
     def copy(self, value: Any) -> Json:
         kind = type(value)
@@ -184,12 +192,15 @@ class _Walk:
             raise Unfit(*value)
         if self.rules.exact and kind not in EXACT:
             raise Unfit(_not_json(kind))
-        if kind is bool or value is None:
-            return cast(Json, value)
-        for base, copy in _COPIERS:
-            if issubclass(kind, base):
-                return copy(self, value)
-        raise Unfit(_not_json(kind))
+        copier = _COPIERS.get(kind) or next(
+            (_COPIERS[base] for base in _COPIERS if issubclass(kind, base)), None
+        )
+        if copier is None:
+            raise Unfit(_not_json(kind))
+        return copier(self, value)
+
+    def copy_constant(self, value: bool | None) -> Json:
+        return value
 
     def copy_text(self, value: str) -> Json:
         text = str.__str__(value)
@@ -212,17 +223,17 @@ class _Walk:
 
     def copy_list(self, value: list[object]) -> Json:
         made: list[Json] = [None] * list.__len__(value)
-        self.enter(_Open(value, made, enumerate(list.__iter__(value))), len(made))
+        self.enter(_Open(value, made, enumerate(list.__iter__(value))), 2 * len(made))
         return made
 
     def copy_tuple(self, value: tuple[object, ...]) -> Json:
         made: list[Json] = [None] * tuple.__len__(value)
-        self.enter(_Open(value, made, enumerate(tuple.__iter__(value))), len(made))
+        self.enter(_Open(value, made, enumerate(tuple.__iter__(value))), 2 * len(made))
         return made
 
     def copy_dict(self, value: dict[object, object]) -> Json:
         made: dict[str, Json] = {}
-        self.enter(_Open(value, made, self.named(value, made)), dict.__len__(value))
+        self.enter(_Open(value, made, self.named(value, made)), 5 * dict.__len__(value))
         return made
 
     def named(
@@ -246,16 +257,17 @@ class _Walk:
             raise Unfit("keys that begin with $ are reserved; choose another name", step_to(name))
         return name
 
-    def enter(self, container: _Open, length: int) -> None:
-        self.take(length)
-        if any(outer.value is container.value for outer in self.open):
+    def enter(self, container: _Open, size: int) -> None:
+        self.take(size)
+        if id(container.value) in self.inside:
             raise Unfit("the value contains itself")
         if len(self.open) == self.rules.depth_max:
             raise Unfit(f"arrays and objects are nested deeper than {self.rules.depth_max} levels")
         self.open.append(container)
+        self.inside.add(id(container.value))
 
-    def take(self, length: int) -> None:
-        self.room -= length
+    def take(self, size: int) -> None:
+        self.room -= size
         if self.room < 0:
             raise _too_large(self.rules)
 
@@ -266,14 +278,16 @@ class _Walk:
         return "".join(steps)
 
 
-_COPIERS: Final[tuple[tuple[type, Callable[[_Walk, Any], Json]], ...]] = (
-    (str, _Walk.copy_text),
-    (int, _Walk.copy_integer),
-    (float, _Walk.copy_float),
-    (list, _Walk.copy_list),
-    (tuple, _Walk.copy_tuple),
-    (dict, _Walk.copy_dict),
-)
+_COPIERS: Final[dict[type, Callable[[_Walk, Any], Json]]] = {
+    str: _Walk.copy_text,
+    bool: _Walk.copy_constant,
+    type(None): _Walk.copy_constant,
+    int: _Walk.copy_integer,
+    float: _Walk.copy_float,
+    list: _Walk.copy_list,
+    tuple: _Walk.copy_tuple,
+    dict: _Walk.copy_dict,
+}
 
 
 def _encodes(text: str) -> bool:

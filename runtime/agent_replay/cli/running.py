@@ -1,0 +1,220 @@
+"""The commands that drive runs: `run` and `resume`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from agent_replay.cli import exits, inputs, parsing
+from agent_replay.cli.exits import Exit
+from agent_replay.cli.loading import load_adapters
+from agent_replay.cli.looking import caller_of, looking_at
+from agent_replay.cli.parsing import Parser
+from agent_replay.cli.screen import Screen
+from agent_replay.cli.watching import Watch, is_terminal, logged
+from agent_replay.errors import InvalidInput, ReplayError
+from agent_replay.lifecycles.run import TERMINAL
+from agent_replay.lifecycles.step import StepState
+from agent_replay.outcome import Outcome
+from agent_replay.plan import load_plan
+from agent_replay.report.commands import Act, hint_of
+from agent_replay.report.diagnosis import Diagnosis
+from agent_replay.report.doctor import act_lines, waiting_lines
+from agent_replay.report.objects import outcome_object, refused_object
+from agent_replay.report.outcomes import outcome_lines
+from agent_replay.runtime import ATTEMPTS_LIMIT, ATTEMPTS_MAX, Runtime
+from agent_replay.values import Json, check_id
+
+_Result = TypeVar("_Result")
+
+_PRINTS = (
+    "What adapters print goes to standard error. Of each result the beginning is printed,\n"
+    "and all of it with --json."
+)
+
+
+def add(commands: argparse._SubParsersAction[Parser]) -> None:
+    """Add the commands of this module."""
+    run = parsing.add_command(
+        commands, "run", _run, "Run a plan under an id, or resume it if the id is known.", _PRINTS
+    )
+    run.add_argument("plan", metavar="PLAN", help="a file with the plan, in JSON")
+    run.add_argument("--run-id", metavar="ID", required=True, help="the id of the run, used once")
+    parsing.add_database(run)
+    parsing.add_adapters(run)
+    run.add_argument(
+        "--attempts-max",
+        metavar="N",
+        type=inputs.whole_number(1, ATTEMPTS_LIMIT),
+        default=ATTEMPTS_MAX,
+        help="attempts of a step before a person is asked (%(default)s); fixed at the first run",
+    )
+    run.add_argument("--namespace", metavar="TEXT", help="a name for a new database")
+    _add_manners(run)
+    resume = parsing.add_command(
+        commands, "resume", _resume, "Do what a run is owed, and say what it came to.", _PRINTS
+    )
+    resume.add_argument("run_id", metavar="RUN_ID", nargs="?", help="the id of the run")
+    resume.add_argument(
+        "--all",
+        action="store_true",
+        help="resume every unfinished run; the exit code is that of the worst: "
+        + ", ".join(str(code.value) for code in exits.WORST_FIRST),
+    )
+    parsing.add_database(resume)
+    parsing.add_adapters(resume)
+    _add_manners(resume)
+
+
+def _add_manners(parser: Parser) -> None:
+    parsing.add_wait(parser)
+    parsing.add_json(parser)
+    parsing.add_messages(parser)
+
+
+def _run(options: argparse.Namespace, screen: Screen) -> int:
+    run_id = check_id("run id", options.run_id)
+    database = inputs.database_path(options.db, may_be_new=True)
+    plan = load_plan(options.plan)
+    steps = [step.id for step in plan.steps]
+    return drive(options, screen, database, lambda runtime: runtime.run(run_id, plan), steps=steps)
+
+
+def _resume(options: argparse.Namespace, screen: Screen) -> int:
+    if (options.run_id is None) != options.all:
+        raise InvalidInput("name one run, or give --all; see agent-replay resume --help")
+    database = inputs.database_path(options.db)
+    if options.all:
+        return _resume_all(options, screen, database)
+    run_id = check_id("run id", options.run_id)
+    steps: Sequence[str] = ()
+    if is_terminal() and not (options.quiet or options.json):
+        with looking_at(database) as view:
+            steps = [step.id for step in view.read(run_id)[0].steps]
+    return drive(options, screen, database, lambda runtime: runtime.resume(run_id), steps=steps)
+
+
+def _resume_all(options: argparse.Namespace, screen: Screen, database: str) -> int:
+    done = _with_runtime(options, screen, database, lambda runtime: runtime.resume_all())
+    if done is None:
+        return Exit.INTERRUPTED
+    outcomes, refused = done
+    codes = [exits.OF_STATES[outcome.state] for outcome in outcomes]
+    code = exits.worst([*codes, *(exits.of_error(error) for _, error in refused)])
+    if options.json:
+        runs: list[Json] = [
+            outcome_object(outcome, (), each) for outcome, each in zip(outcomes, codes, strict=True)
+        ]
+        not_resumed: list[Json] = [
+            refused_object(run, error, exits.of_error(error)) for run, error in refused
+        ]
+        screen.document({"runs": runs, "refused": not_resumed, "exit": code})
+        return code
+    for outcome in outcomes:
+        _warn(outcome, screen)
+        screen.lines(outcome_lines(outcome))
+    for run, error in refused:
+        screen.complain(f"run {run} could not be resumed: {error}")
+        screen.lines([f"{run}: not resumed, {type(error).__name__}"])
+    if not outcomes and not refused:
+        screen.lines(["no run is unfinished"])
+    elif code is not Exit.OK:
+        doctor = Act("see what to do next", caller_of(database).argv("doctor"))
+        screen.lines(act_lines((doctor,)))
+    return code
+
+
+# --- shared with the commands that take evidence ------------------------------------------------
+
+
+def drive(
+    options: argparse.Namespace,
+    screen: Screen,
+    database: str,
+    work: Callable[[Runtime], Outcome],
+    *,
+    steps: Sequence[str] = (),
+    recorded: str = "",
+) -> int:
+    """Let a command do its work on a database, print what came of it, and return the exit code.
+
+    `steps` are the ids of the run's steps, if they are known; `recorded` says what was recorded.
+    """
+    outcome = _with_runtime(options, screen, database, work, steps=steps)
+    if outcome is None:
+        return Exit.INTERRUPTED
+    code = exits.OF_STATES[outcome.state]
+    _warn(outcome, screen)
+    found = None if outcome.state in TERMINAL else _diagnosed(screen, database, outcome.run)
+    if options.json:
+        screen.document(outcome_object(outcome, found.acts if found else (), code))
+        return code
+    screen.lines([recorded] if recorded else [])
+    screen.lines(outcome_lines(outcome))
+    if found is not None:
+        screen.lines(waiting_lines(found))
+    return code
+
+
+def _with_runtime(
+    options: argparse.Namespace,
+    screen: Screen,
+    database: str,
+    work: Callable[[Runtime], _Result],
+    *,
+    steps: Sequence[str] = (),
+) -> _Result | None:
+    """Return what the work returns, or None if it was interrupted, which has been told then."""
+    watch = Watch(screen, steps, quiet=options.quiet or options.json)
+    with screen.away():
+        loaded = load_adapters(options.adapters)
+        try:
+            with (
+                logged(screen, watch, verbose=options.verbose),
+                Runtime(
+                    database,
+                    adapters=loaded.adapters,
+                    attempts_max=getattr(options, "attempts_max", ATTEMPTS_MAX),
+                    wait=options.wait,
+                    namespace=getattr(options, "namespace", None),
+                    hint=hint_of(loaded.sources),
+                    on_event=watch.on_event,
+                ) as runtime,
+            ):
+                return work(runtime)
+        except (KeyboardInterrupt, SystemExit, MemoryError) as error:
+            screen.complain(_interrupted(screen, database, watch, error))
+            return None
+
+
+def _interrupted(screen: Screen, database: str, watch: Watch, error: BaseException) -> str:
+    """Return in one sentence what an interruption has left open."""
+    cause = "interrupted"
+    if not isinstance(error, KeyboardInterrupt):
+        cause = f"interrupted by a {type(error).__name__} of an adapter"
+    found = watch.last_run and _diagnosed(screen, database, watch.last_run)
+    if not found:
+        return f"{cause}: what is on record stays as it is, and nothing else was written"
+    if found.state is not StepState.REQUESTED:
+        return f"{cause}: run {found.run} stays as it is, and goes on with: {found.acts[0].command}"
+    return (
+        f"{cause}: attempt {found.attempt} of step {found.step} of run {found.run} stays "
+        f"requested, and is settled when the run is resumed: {found.acts[0].command}"
+    )
+
+
+def _diagnosed(screen: Screen, database: str, run: str) -> Diagnosis | None:
+    """Return why a run has not ended; None if it has by now, or if that can't be read."""
+    try:
+        with looking_at(database) as view:
+            history, _ = view.read(run)
+            return None if history.ended else view.diagnose(history)
+    except ReplayError as error:
+        screen.complain(str(error))
+        return None
+
+
+def _warn(outcome: Outcome, screen: Screen) -> None:
+    for warning in outcome.warnings:
+        screen.complain(f"run {outcome.run}: {warning}")
