@@ -52,8 +52,8 @@ def test_the_run_machine_agrees_with_the_spec_on_every_pair() -> None:
 @pytest.mark.invariant("S6")
 @pytest.mark.invariant("S13")
 def test_judge_permits_exactly_the_rows_of_the_coupling_table() -> None:
-    """Replay and verify use the table; appends use the machines: they are the same on the full "
-    "square."""
+    """Replay and verify use the table; appends use the machines: they are the same on the full
+    square."""
     permitted = 0
     for contract, source, event, actor, run_state, last in EVERY_ROW:
         row = PERMITTED.get((contract, source, event, actor, run_state, last))

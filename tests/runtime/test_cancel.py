@@ -95,8 +95,8 @@ def test_a_run_between_two_steps_is_cancelled_at_once(world: World) -> None:
 @pytest.mark.parametrize("name", ["look", "keyed", "dark"])
 @pytest.mark.parametrize("deed", ["answers", "fails", "refuses"])
 def test_a_live_driver_settles_its_own_call(world: World, name: str, deed: str) -> None:
-    """The cancel comes from another thread while the tool works; it returns before the tool "
-    "does."""
+    """The cancel comes from another thread while the tool works; it returns before the tool
+    does."""
     entered, released = threading.Event(), threading.Event()
     calls: list[str] = []
     terms = {"look": read_only(), "keyed": idempotent(), "dark": opaque()}[name]

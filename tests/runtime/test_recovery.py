@@ -220,8 +220,8 @@ def test_the_adapter_is_told_until_when_it_may_send(world: World) -> None:
 
 
 def test_the_clock_is_read_again_right_before_the_call(world: World) -> None:
-    """The commit took so long that the window has lapsed: nothing is sent, and the step says "
-    "why."""
+    """The commit took so long that the window has lapsed: nothing is sent, and the step says
+    why."""
 
     def slow(run_id: str, event: object) -> None:
         if event.event == "request":  # type: ignore[attr-defined]
