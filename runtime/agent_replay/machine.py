@@ -12,9 +12,8 @@ in it. `judge` asks the machines for each of them, and the coupling table for th
 
 from __future__ import annotations
 
+from functools import cache
 from threading import Lock
-
-from transitions import Machine, MachineError
 
 from agent_replay.errors import IllegalMove
 from agent_replay.lifecycles import run, step
@@ -35,7 +34,11 @@ class Lifecycle:
     def __init__(
         self, name: str, states: list[str], initial: str, rows: list[tuple[str, str, str]]
     ) -> None:
+        # Loaded with the first move that is judged: whoever only reads or replays needs none of it.
+        from transitions import Machine, MachineError
+
         self.name = name
+        self._refused = MachineError
         self.machine = Machine(
             model=None,
             states=states,
@@ -63,7 +66,7 @@ class Lifecycle:
             self._cursor.state = state
             try:
                 moved = event.trigger(self._cursor)
-            except (MachineError, ValueError):
+            except (self._refused, ValueError):
                 raise IllegalMove(
                     f"{self.name}: no move '{trigger}' from state '{state}'"
                 ) from None
@@ -79,7 +82,9 @@ def trigger_name(event: StepEvent, actor: Actor) -> str:
     return f"{event.value} by {actor.value}"
 
 
-def _step_lifecycle(contract: Contract) -> Lifecycle:
+@cache
+def step_lifecycle(contract: Contract) -> Lifecycle:
+    """Return the machine of a step with this contract."""
     rows = [
         (trigger_name(event, actor), source.value, target.value)
         for (of, source, event, actor), target in step.MOVES.items()
@@ -90,27 +95,26 @@ def _step_lifecycle(contract: Contract) -> Lifecycle:
     )
 
 
-def _run_lifecycle() -> Lifecycle:
+@cache
+def run_lifecycle() -> Lifecycle:
+    """Return the machine of a run."""
     rows = [
         (event.value, source.value, target.value) for (source, event), target in run.MOVES.items()
     ]
     return Lifecycle("a run", [s.value for s in RunState], run.INITIAL.value, rows)
 
 
-STEP_LIFECYCLES = {contract: _step_lifecycle(contract) for contract in Contract}
-RUN_LIFECYCLE = _run_lifecycle()
-
 _TRIGGERS = {(event, actor): trigger_name(event, actor) for event in StepEvent for actor in Actor}
 
 
 def advance(contract: Contract, state: StepState, event: StepEvent, actor: Actor) -> StepState:
     """Return the state that a step of this contract reaches, or raise `IllegalMove` naming both."""
-    return StepState(STEP_LIFECYCLES[contract].advance(state.value, _TRIGGERS[event, actor]))
+    return StepState(step_lifecycle(contract).advance(state.value, _TRIGGERS[event, actor]))
 
 
 def advance_run(state: RunState, event: RunEvent) -> RunState:
     """Return the state that the run reaches, or raise `IllegalMove` naming both."""
-    return RunState(RUN_LIFECYCLE.advance(state.value, event.value))
+    return RunState(run_lifecycle().advance(state.value, event.value))
 
 
 def judge(

@@ -15,6 +15,7 @@ from agent_replay.lifecycles.run import RunEvent, RunState
 from agent_replay.lifecycles.step import Actor, Contract, StepEvent, StepState
 
 EVERY_STEP_PAIR = list(itertools.product(Contract, StepState, StepEvent, Actor))
+LIFECYCLES = [*map(machine.step_lifecycle, Contract), machine.run_lifecycle()]
 EVERY_RUN_PAIR = list(itertools.product(RunState, RunEvent))
 EVERY_ROW = list(
     itertools.product(
@@ -70,7 +71,7 @@ def test_judge_permits_exactly_the_rows_of_the_coupling_table() -> None:
 def test_an_independent_graph_of_a_step_machine_has_the_edges_of_the_spec(
     contract: Contract,
 ) -> None:
-    lifecycle = machine.STEP_LIFECYCLES[contract]
+    lifecycle = machine.step_lifecycle(contract)
     rows = {
         (source.value, machine.trigger_name(event, actor), target.value)
         for (of, source, event, actor), target in step.MOVES.items()
@@ -83,7 +84,7 @@ def test_an_independent_graph_of_the_run_machine_has_the_edges_of_the_spec() -> 
     rows = {
         (source.value, event.value, target.value) for (source, event), target in run.MOVES.items()
     }
-    assert _edges(machine.RUN_LIFECYCLE) == rows
+    assert _edges(machine.run_lifecycle()) == rows
 
 
 def _edges(lifecycle: machine.Lifecycle) -> set[tuple[str, str, str]]:
@@ -107,7 +108,7 @@ def _edges(lifecycle: machine.Lifecycle) -> set[tuple[str, str, str]]:
 @pytest.mark.fault("M01")
 @pytest.mark.parametrize(
     "lifecycle",
-    [*machine.STEP_LIFECYCLES.values(), machine.RUN_LIFECYCLE],
+    LIFECYCLES,
     ids=lambda one: one.name,
 )
 def test_a_machine_has_no_callback_no_guard_and_no_automatic_trigger(
@@ -150,9 +151,9 @@ def test_an_illegal_move_changes_nothing_for_the_next_one() -> None:
 def test_a_machine_keeps_one_model_however_many_moves_it_has_judged() -> None:
     for _ in range(1000):
         machine.advance(Contract.OPAQUE, StepState.PLANNED, StepEvent.REQUEST, Actor.RUNTIME)
-    assert all(len(one.machine.models) == 1 for one in machine.STEP_LIFECYCLES.values())
+    assert all(len(one.machine.models) == 1 for one in LIFECYCLES)
 
 
 def test_a_state_that_no_machine_knows_is_refused() -> None:
     with pytest.raises(IllegalMove):
-        machine.STEP_LIFECYCLES[Contract.OPAQUE].advance("garbage", "request by runtime")
+        machine.step_lifecycle(Contract.OPAQUE).advance("garbage", "request by runtime")

@@ -179,7 +179,7 @@ def test_a_refused_row_touches_its_own_run_only(world: World) -> None:
 def test_a_move_taken_out_of_the_machine_alone_is_refused_before_any_sql(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lifecycle = machines.STEP_LIFECYCLES[Contract.IDEMPOTENT]
+    lifecycle = machines.step_lifecycle(Contract.IDEMPOTENT)
     trigger = machines.trigger_name(StepEvent.REQUEST, Actor.RUNTIME)
     with world.open() as runtime:
         statements: list[str] = []

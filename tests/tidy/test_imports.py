@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
-import time
 
 COST_SECONDS_MAX = 0.055
 PAIRS = (7, 15, 31)
@@ -31,6 +31,7 @@ NOT_LOADED = {
     "subprocess",
     "tempfile",
     "tomllib",
+    "transitions",
     "unittest",
     "urllib",
 }
@@ -38,9 +39,11 @@ NOT_LOADED = {
 
 
 def run_seconds(code: str) -> float:
-    began = time.perf_counter()
-    subprocess.run([sys.executable, "-I", "-c", code], check=True, timeout=60)
-    return time.perf_counter() - began
+    """Return the processor time of a fresh interpreter; what else the machine does is not in it."""
+    child = os.posix_spawn(sys.executable, [sys.executable, "-I", "-c", code], os.environ)
+    _, status, usage = os.wait4(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    return usage.ru_utime + usage.ru_stime
 
 
 def import_seconds(pairs: int) -> float:
