@@ -1,5 +1,5 @@
 """A second implementation of chain and lifecycle, for whoever trusts nothing of the runtime.
 
-It uses the standard library and `spec/*.toml`, and runs on a bare clone before anything is installed.
-Nothing here may import `agent_replay`.
+It uses the standard library and `spec/*.toml`, and runs on a bare clone before anything is
+installed. Nothing here may import `agent_replay`.
 """

@@ -1,8 +1,8 @@
 """The chains of a database, computed anew from its rows.
 
-A record is hashed as the 32 bytes of the link before it, then its name and its columns, each with type
-and length: `t<bytes>:` and UTF-8 for a text, `b<bytes>:` for a blob, `i<decimal>;` for an integer, `n;`
-for null. Rows come as JSON objects, their blobs as hexadecimal text.
+A record is hashed as the 32 bytes of the link before it, then its name and its columns, each with
+type and length: `t<bytes>:` and UTF-8 for a text, `b<bytes>:` for a blob, `i<decimal>;` for an
+integer, `n;` for null. Rows come as JSON objects, their blobs as hexadecimal text.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ COLUMNS = {
         *("epoch", "writer", "wall_ns", "boot_ns", "payload"),
     ),
 }
+STEP_COLUMNS = {"run", "step", "id", "adapter", "contract", "arguments", "key"}
 
 
 def link(previous: bytes, record: str, row: Row) -> bytes:

@@ -37,7 +37,9 @@ def complaints(database: Mapping[str, Any], lifecycle: Lifecycle) -> Iterator[st
         steps = steps_of(database, run)
         if len(steps) != run["steps"] or chains.plan_digest(steps) != run["plan"]:
             yield f"{place}: the steps are not the plan that was registered"
-        for step in steps:
+        for number, step in enumerate(steps, start=1):
+            if step["step"] != number or step.keys() != chains.STEP_COLUMNS:
+                yield f"{place}, step {step['id']}: it is not in its place, or has other columns"
             if chains.key(database["identity"]["namespace"], run["id"], step) != step["key"]:
                 yield f"{place}, step {step['id']}: the key is not the step's"
         try:
@@ -52,7 +54,8 @@ def steps_of(database: Mapping[str, Any], run: Row) -> list[Row]:
 
 
 def replay(database: Mapping[str, Any], run: Row, lifecycle: Lifecycle) -> End:
-    """Return where the history of a run ends, or raise `Impossible` at the first row that cannot be."""
+    """Return where the history of a run ends, or raise `Impossible` at the first row that cannot
+    be."""
     steps = steps_of(database, run)
     writers = {writer["epoch"]: writer["writer"] for writer in database["writers"]}
     replayed = _Replay(steps, lifecycle, run["epoch"])
@@ -117,7 +120,8 @@ class _Replay:
 
     def _own(self, event: Row) -> Any:
         index = next(
-            (i for i, state in enumerate(self._states) if state != "succeeded"), len(self._states) - 1
+            (i for i, state in enumerate(self._states) if state != "succeeded"),
+            len(self._states) - 1,
         )
         others = set(self._states[:index] + self._states[index + 1 :])
         return self._lifecycle.own_move(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,12 @@ class Move(NamedTuple):
     run_state: str
 
 
+def file_digest(folder: Path = SPEC_FOLDER) -> str:
+    """Return the digest over the bytes of the two files of the spec, a NUL between them."""
+    parts = [(folder / name).read_bytes() for name in ("step.toml", "run.toml")]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
 class Lifecycle:
     """Both machines and their coupling, from the two files of the spec."""
 
@@ -31,8 +38,9 @@ class Lifecycle:
         self.version: int = step["version"]
         self.step_terminal = {name for name, state in step["states"].items() if state["terminal"]}
         self.run_terminal = {name for name, state in run["states"].items() if state["terminal"]}
+        self._unregistered: str = run["initial"]
         self.first_run_state = next(
-            move["target"] for move in self._run_moves if move["source"] == run["initial"]
+            move["target"] for move in self._run_moves if move["source"] == self._unregistered
         )
 
     def move(
@@ -59,8 +67,8 @@ class Lifecycle:
         self, state: str, event: str, actor: str, run_state: str, others: set[str]
     ) -> Move | None:
         """Return where one of the run's own events leads while the open step is in `state`."""
-        if not self._holds(run_state, {state} | others):
-            return None
+        if run_state == self._unregistered or not self._holds(run_state, {state} | others):
+            return None  # a start is the registration, and no row of the history
         for row in self._run_moves:
             if (
                 row["source"] == run_state
@@ -72,7 +80,8 @@ class Lifecycle:
         return None
 
     def _with_rides(self, event: str, state: str, run_state: str, others: set[str]) -> Move | None:
-        """Follow the run's moves that ride with the event until the run is in a state that is true."""
+        """Follow the run's moves that ride with the event until the run is in a state that is
+        true."""
         reached: list[tuple[str, tuple[str, ...]]] = [(run_state, ())]
         for here, path in reached:
             if self._holds(here, {state} | others):
