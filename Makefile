@@ -22,7 +22,7 @@ VOID := $(shell test -x $(RUN) && test "$$(cat $(PACKAGE) 2>&1)" = "$(MADE_FOR)"
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all check format generate wheel install clean $(VOID)
+.PHONY: help demo test test-all check format generate readme wheel install clean $(VOID)
 .PHONY: check-format check-lint check-types check-imports check-spec
 
 help: ## List the targets.
@@ -46,6 +46,9 @@ format: $(DEVELOPMENT) ## Lay the code out, and sort the imports.
 
 generate: $(PACKAGE) ## Render everything that is generated from spec/*.toml.
 	@$(RUN) spec/generate.py
+
+readme: $(DEVELOPMENT) ## Renew the demo's output in the README.
+	@$(RUN) -m tests.docs.readme
 
 wheel: $(DEVELOPMENT) ## Build the source archive and the wheel into dist/.
 	@$(RUN) -m build --outdir dist > $(VENV)/build.log 2>&1 || { cat $(VENV)/build.log; exit 1; }

@@ -129,7 +129,7 @@ def doubt_of(history: RunHistory) -> Doubt:
         contract=Contract(step.contract),
         why=str(payload.get("why", "")),
         detail=payload.get("detail"),
-        next=_NEXT_ACTS[step.contract],
+        next=_NEXT_ACTS[Contract(step.contract)],
         not_before=_not_before(history, step),
     )
 

@@ -112,7 +112,13 @@ class Plan:
 
 def read_plan(text: str | bytes) -> Plan:
     """Return the plan that a JSON text holds, or raise `InvalidPlan` with its place."""
-    document = read_json(text, refuse=InvalidPlan, bytes_max=PLAN_BYTES_MAX, depth_max=_DEPTH_MAX)
+    return plan_of(
+        read_json(text, refuse=InvalidPlan, bytes_max=PLAN_BYTES_MAX, depth_max=_DEPTH_MAX)
+    )
+
+
+def plan_of(document: object) -> Plan:
+    """Return the plan that a document in the form of the file is, or raise `InvalidPlan`."""
     if type(document) is not dict:
         raise InvalidPlan("the plan", f"a plan is an object, not {shown(document)}")
     _check_fields(document, _PLAN_FIELDS, "the plan")

@@ -36,7 +36,7 @@ from agent_replay.lifecycles.run import RunEvent, RunState
 from agent_replay.lifecycles.step import Actor, StepEvent, StepState
 from agent_replay.live import LiveRun, OnEvent
 from agent_replay.outcome import Outcome, outcome_of, terms_of
-from agent_replay.plan import Plan, Step, first_difference
+from agent_replay.plan import Plan, Step, first_difference, plan_of
 from agent_replay.reconcile import Evidence, confirming_payload, operators_payload
 from agent_replay.recovery import News, Why
 from agent_replay.store import rows
@@ -128,7 +128,7 @@ class Runtime:
         written.
         """
         check_id("run id", run_id)
-        given = plan if isinstance(plan, Plan) else Plan(plan["steps"])
+        given = plan if isinstance(plan, Plan) else plan_of(plan)
         with self._turns.driving(run_id):
             registration = self._store.find(run_id)
             if registration is None:

@@ -358,3 +358,12 @@ def test_two_adapters_of_one_identity_are_refused(world: World) -> None:
     with pytest.raises(InvalidInput, match="registered twice"):
         world.open(adapters=tools(world.ledger) + tools(world.ledger))
     assert not world.path.exists()
+
+
+@pytest.mark.parametrize(
+    "document", [None, [], "x", {}, {"plan": 2, "steps": []}, {"plan": 1, "steps": [], "x": 1}]
+)
+def test_what_is_no_plan_is_refused_before_any_row(world: World, document: Json) -> None:
+    with world.open() as runtime, pytest.raises(InvalidPlan):
+        runtime.run("r", document)
+    assert verify(world.path).runs == 0

@@ -103,7 +103,7 @@ class Reader:
             raise SpecMismatch(
                 f"{self.path} holds histories of another spec, {self.identity.spec[:12]}"
             )
-        with self._reading(), self.connection:  # one snapshot, beside a writer at work
+        with self._reading(), self._snapshot():  # a writer may be at work beside it
             registration = rows.known_run(self.connection, run_id)
             events = list(rows.read_events(self.connection, registration.run))
             return rows.read_history(self.connection, registration, events), events
@@ -130,7 +130,7 @@ class Reader:
     def export(self) -> Iterator[tuple[str, tuple[object, ...], tuple[str, ...]]]:
         """Yield every row of the history as (table, values, column names), in one read
         transaction."""
-        with self._reading(), self.connection:
+        with self._reading(), self._snapshot():
             for table, query in (("identity", "identity"), ("writer", "writers"), ("run", "runs")):
                 for row in self.connection.execute(QUERIES[query]):
                     yield table, row, _COLUMNS[table]
@@ -141,6 +141,12 @@ class Reader:
                     yield "event", event, _COLUMNS["event"]
             for chain in self.connection.execute(QUERIES["chains"]):
                 yield "chain", chain, _COLUMNS["chain"]
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        """See one moment of the database from the first read to the last."""
+        with self.connection:
+            yield
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
