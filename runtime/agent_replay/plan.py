@@ -76,7 +76,7 @@ class Plan:
         self._fix(tuple(_checked_steps(steps, parsed=False)))
 
     @classmethod
-    def _of_parsed(cls, steps: Json) -> Plan:
+    def _of_parsed(cls, steps: object) -> Plan:
         plan = object.__new__(cls)
         plan._fix(tuple(_checked_steps(steps, parsed=True)))
         return plan
@@ -112,20 +112,23 @@ class Plan:
 
 def read_plan(text: str | bytes) -> Plan:
     """Return the plan that a JSON text holds, or raise `InvalidPlan` with its place."""
-    return plan_of(
-        read_json(text, refuse=InvalidPlan, bytes_max=PLAN_BYTES_MAX, depth_max=_DEPTH_MAX)
-    )
+    document = read_json(text, refuse=InvalidPlan, bytes_max=PLAN_BYTES_MAX, depth_max=_DEPTH_MAX)
+    return Plan._of_parsed(_steps_in(document))
 
 
 def plan_of(document: object) -> Plan:
     """Return the plan that a document in the form of the file is, or raise `InvalidPlan`."""
+    return Plan(cast("list[Mapping[str, object]]", _steps_in(document)))
+
+
+def _steps_in(document: object) -> object:
     if type(document) is not dict:
         raise InvalidPlan("the plan", f"a plan is an object, not {shown(document)}")
     _check_fields(document, _PLAN_FIELDS, "the plan")
     number = document["plan"]
     if type(number) is not int or number != FORMAT:
         raise InvalidPlan("plan", f"the number of the format is {FORMAT}, not {shown(number)}")
-    return Plan._of_parsed(document["steps"])
+    return document["steps"]
 
 
 def load_plan(path: str | os.PathLike[str]) -> Plan:

@@ -10,7 +10,7 @@ commit
 rollback
 
 -- name: identity
-select namespace, created_ns, spec from identity
+select namespace, created_ns, spec, one from identity
 
 -- name: add_identity
 insert into identity (one, namespace, created_ns, spec) values (1, ?, ?, ?)
@@ -31,7 +31,7 @@ select count, hash from chains where name = ?
 select name, count, hash from chains order by name
 
 -- name: schema
-select type, name, tbl_name, sql from sqlite_schema where name not like 'sqlite\_%' escape '\' order by type, name
+select type, name, tbl_name, sql from sqlite_schema where name not like 'sqlite\_autoindex\_%' escape '\' order by type, name
 
 -- name: add_writer
 insert into writers (epoch, writer, spec, boot_id, opened_ns, pid, host, hash) values (?, ?, ?, ?, ?, ?, ?, ?)

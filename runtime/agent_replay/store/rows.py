@@ -10,6 +10,7 @@ from agent_replay import history, plan
 from agent_replay.chain import identity_link
 from agent_replay.errors import DamagedHistory, NoSuchRun
 from agent_replay.events import Event, Head, Registration, StepRow, Writer
+from agent_replay.keys import idempotency_key
 from agent_replay.lifecycles.step import Contract
 from agent_replay.store.schema import read_identity
 from agent_replay.store.sql import QUERIES
@@ -77,7 +78,9 @@ def planned_steps(registration: Registration, rows: Sequence[StepRow]) -> list[p
             f"{place}: {len(rows)} steps are stored, {registration.steps} were registered"
         )
     steps = []
-    for row in rows:
+    for number, row in enumerate(rows, start=1):
+        if row.step != number:
+            raise DamagedHistory(f"{place}: step {row.step} stands where step {number} was to be")
         name, _, version = row.adapter.partition("@")
         try:
             contract = Contract(row.contract)
@@ -97,6 +100,20 @@ def planned_steps(registration: Registration, rows: Sequence[StepRow]) -> list[p
     if plan.plan_digest(steps) != registration.plan:
         raise DamagedHistory(f"{place}: the stored steps are not the plan that was registered")
     return steps
+
+
+def key_problems(
+    registration: Registration, rows: Sequence[StepRow], namespace: str
+) -> Iterator[str]:
+    """Yield each step whose stored key is not the one that its plan gives it."""
+    for row in rows:
+        name = row.adapter.partition("@")[0]
+        key = idempotency_key(namespace, registration.id, row.id, name, row.arguments)
+        if key != row.key:
+            yield (
+                f"run {registration.run} ({registration.id}), step {row.step}: "
+                "the key does not belong to the step"
+            )
 
 
 def head_problem(told: Head) -> str:
@@ -119,6 +136,9 @@ def read_history(
     events = read_events(connection, run) if events is None else events
     rows = read_steps(connection, run)
     planned_steps(registration, rows)
+    namespace = read_identity(connection).namespace
+    for problem in key_problems(registration, rows, namespace):
+        raise DamagedHistory(problem)
     told = history.fold(registration, rows, events, previous=link_before(connection, run))
     head = read_head(connection, run)
     if head != told.head:

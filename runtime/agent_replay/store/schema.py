@@ -21,6 +21,8 @@ class Identity(NamedTuple):
     spec: str
 
 
+MOVES_NAMED_MAX = 10
+
 PermittedRow = tuple[str, str, str, str, str, str, int, str, str, str]
 SchemaRow = tuple[str, str, str, str | None]
 
@@ -57,13 +59,15 @@ def fill(connection: apsw.Connection, identity: Identity) -> None:
 
 def read_identity(connection: apsw.Connection) -> Identity:
     """Return the identity of an open database, or raise `DamagedHistory`."""
-    rows = [Identity(*row) for row in connection.execute(QUERIES["identity"])]
+    rows = list(connection.execute(QUERIES["identity"]))
+    if len(rows) == 1 and rows[0][-1] != 1:
+        raise DamagedHistory(f"identity: its number is {rows[0][-1]} instead of 1; keep a copy")
     if len(rows) != 1:
         raise DamagedHistory(
             f"the database has {len(rows)} identities instead of one; keep a copy and do not write "
             "to it"
         )
-    return rows[0]
+    return Identity(*rows[0][:-1])
 
 
 def check_spec(identity: Identity) -> None:
@@ -103,7 +107,17 @@ def differences(connection: apsw.Connection) -> Iterator[str]:
         elif found[kind, name] != shipped[kind, name]:
             yield f"the {kind} {name} differs from the shipped one"
     if ("table", "permitted") in found:
-        ours = {row for row in connection.execute(QUERIES["permitted"]) if row[0] == MOVES_DIGEST}
-        for row in sorted(ours.symmetric_difference(permitted_rows())):
-            move = " ".join(str(part) for part in row[1:6])
-            yield f"permitted: the move {move} is {'foreign' if row in ours else 'missing'}"
+        yield from _other_moves(list(connection.execute(QUERIES["permitted"])))
+
+
+def _other_moves(found: list[PermittedRow]) -> Iterator[str]:
+    """Yield how the permitted moves of a database differ from the shipped ones."""
+    for spec in sorted({row[0] for row in found} - {MOVES_DIGEST}):
+        yield f"permitted: there are moves of the unknown spec {spec[:12]}"
+    ours = {row for row in found if row[0] == MOVES_DIGEST}
+    others = sorted(ours.symmetric_difference(permitted_rows()))
+    for row in others[:MOVES_NAMED_MAX]:
+        move = " ".join(str(part) for part in row[1:6])
+        yield f"permitted: the move {move} is {'foreign' if row in ours else 'missing'}"
+    if len(others) > MOVES_NAMED_MAX:
+        yield f"permitted: {len(others) - MOVES_NAMED_MAX} more moves are foreign or missing"

@@ -20,14 +20,12 @@ from agent_replay.chain import event_link, identity_link, registration_link, wri
 from agent_replay.errors import DamagedHistory, ReplayError
 from agent_replay.events import Event, Head, Registration, StepRow, Writer
 from agent_replay.history import complaints, first_head, next_head, payload_of
-from agent_replay.keys import idempotency_key
 from agent_replay.lifecycles.coupling import MOVES_DIGEST
 from agent_replay.lifecycles.run import RunEvent
 from agent_replay.lifecycles.step import StepState
 from agent_replay.outcome import terms_of
-from agent_replay.store import rows, schema
-from agent_replay.store.connection import damages, reading_error
-from agent_replay.store.reader import Reader
+from agent_replay.store import files, rows, schema
+from agent_replay.store.connection import connect_reader, damages, reading_error
 from agent_replay.store.sql import QUERIES
 
 FINDINGS_MAX = 100
@@ -59,8 +57,11 @@ class Verdict:
 def verify(path: str | os.PathLike[str], *, expected: Iterable[ExpectedHead] = ()) -> Verdict:
     """Verify a database and return what was found; raises only if the file cannot be opened at
     all."""
-    with Reader(path) as reader:
-        return verify_connection(reader.connection, expected=expected)
+    connection = connect_reader(files.check_path(path))
+    try:
+        return verify_connection(connection, expected=expected)
+    finally:
+        connection.close()
 
 
 def verify_connection(
@@ -78,32 +79,35 @@ def verify_connection(
                     findings.append(f"and perhaps more: stopped after {FINDINGS_MAX}")
                     complete = False
                     break
-    except (apsw.Error, UnicodeDecodeError) as error:
+    except apsw.Error as error:
         findings.append(f"the file could not be read to its end: {reading_error(error)}")
         complete = False
+    complete = complete and check.complete
     return Verdict(
         runs=check.runs, events=check.events, findings=tuple(findings), complete=complete
     )
 
 
 class _Check:
-    """One pass over a database. `runs` and `events` count what was looked at."""
+    """One pass over a database.
+
+    `runs` and `events` count what was looked at; `complete` says that nothing had to be left out.
+    """
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self.runs = 0
         self.events = 0
+        self.complete = True
         self._writers: dict[int, bytes] = {}
 
     def everything(self, expected: tuple[ExpectedHead, ...]) -> Iterator[str]:
         """Yield all findings."""
         for message in damages(self._connection):
             yield f"file: {message}"
-        yield from schema.differences(self._connection)
-        try:
-            identity = schema.read_identity(self._connection)
-        except ReplayError as error:
-            yield str(error)
+        yield from self._readable("permitted", schema.differences(self._connection))
+        identity = yield from self._identity()
+        if identity is None:
             return
         if identity.spec != MOVES_DIGEST:
             yield (
@@ -111,11 +115,38 @@ class _Check:
                 f"can judge ({MOVES_DIGEST[:12]})"
             )
         start = identity_link(*identity)
-        yield from self._all_writers(start)
-        yield from self._all_runs(start, identity.namespace)
-        yield from self._strays()
+        yield from self._readable("writers", self._all_writers(start))
+        yield from self._readable("runs", self._all_runs(start, identity.namespace))
+        yield from self._readable("chains", self._other_chains())
+        yield from self._readable("strays", self._strays())
         for head in expected:
             yield from self._expected(head)
+
+    def _identity(self) -> Generator[str, None, schema.Identity | None]:
+        """Yield what is wrong with the identity; return it if it can be had."""
+        try:
+            return schema.read_identity(self._connection)
+        except ReplayError as error:
+            yield str(error)
+        except UnicodeDecodeError:
+            yield "identity: a text in it is not UTF-8"
+        self.complete = False
+        return None
+
+    def _readable(self, place: str, findings: Iterator[str]) -> Iterator[str]:
+        """Yield the findings; a text that is none ends them, is a finding, and is not the end of
+        all.
+        """
+        try:
+            yield from findings
+        except UnicodeDecodeError:
+            self.complete = False
+            yield f"{place}: a text in it is not UTF-8"
+
+    def _other_chains(self) -> Iterator[str]:
+        for name, *_ in self._connection.execute(QUERIES["chains"]):
+            if name not in ("runs", "writers"):
+                yield f"chains: there is a foreign one, {name!r}"
 
     def _chain(self, name: str, count: int, link: bytes) -> Iterator[str]:
         for found in self._connection.execute(QUERIES["chain"], (name,)):
@@ -153,8 +184,9 @@ class _Check:
             if registration_link(link, row) != row.hash:
                 yield f"run {row.run} ({row.id}): the registration does not fit its hash"
             link = row.hash
+            place = f"run {row.run} ({row.id})"
             try:
-                yield from self._one_run(row, namespace)
+                yield from self._readable(place, self._one_run(row, namespace))
             except DamagedHistory as error:
                 yield str(error)
         yield from self._chain("runs", count, link)
@@ -165,7 +197,8 @@ class _Check:
             yield f"{place}: registered by a writer that epoch {registration.epoch} does not name"
         steps = rows.read_steps(self._connection, registration.run)
         rows.planned_steps(registration, steps)
-        yield from _steps(registration, steps, namespace)
+        yield from rows.key_problems(registration, steps, namespace)
+        yield from _adapters(registration, steps)
         head = yield from self._events(registration, steps)
         if head is not None and head != rows.read_head(self._connection, registration.run):
             yield f"{place}: {rows.head_problem(head)}"
@@ -228,14 +261,11 @@ class _Check:
             yield f"{place}: another hash was expected"
 
 
-def _steps(registration: Registration, steps: list[StepRow], namespace: str) -> Iterator[str]:
-    """Yield what is wrong with the derived columns of a plan's steps."""
+def _adapters(registration: Registration, steps: list[StepRow]) -> Iterator[str]:
+    """Yield each step that needs another adapter than the run has pinned."""
     place = f"run {registration.run} ({registration.id})"
     terms = terms_of(registration)
     for row in steps:
-        name = row.adapter.partition("@")[0]
-        if idempotency_key(namespace, registration.id, row.id, name, row.arguments) != row.key:
-            yield f"{place}, step {row.step}: the key does not belong to the step"
         if row.adapter not in terms or terms[row.adapter].contract != row.contract:
             pinned = f"{row.adapter} that is {row.contract}"
             yield f"{place}, step {row.step}: the run pinned no adapter {pinned}"
