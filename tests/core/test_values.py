@@ -10,7 +10,7 @@ import sys
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any, NamedTuple, TypeVar, cast
 
 import pytest
@@ -44,7 +44,7 @@ from agent_replay.values import results as results_module
 from agent_replay.values.arguments import ARGUMENTS
 from agent_replay.values.results import RESULT
 from agent_replay.values.text import is_deeper
-from agent_replay.values.walk import Unfit, careful_text, parsed_text, text_of
+from agent_replay.values.walk import TooLarge, Unfit, careful_text, parsed_text, text_of
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ def cycle() -> list[object]:
 
 
 def unfolding(levels: int) -> Any:
-    """Return a small value of two to the power of `levels` items: each level holds the next twice."""
+    """Return a small value whose text is huge: each level holds the next one twice."""
     value: list[object] = []
     for _ in range(levels):
         value = [value, value]
@@ -103,7 +103,9 @@ def identical(one: Json, other: Json) -> bool:
 # --- what hypothesis makes ----------------------------------------------------------------------
 
 TEXTS = some.text(max_size=6) | some.sampled_from(["$ref", "", EMOJI, HEBREW, "\0", '"$', "a\\"])
-NUMBERS = some.integers(INTEGER_MIN, INTEGER_MAX) | some.floats(allow_nan=False, allow_infinity=False)
+NUMBERS = some.integers(INTEGER_MIN, INTEGER_MAX) | some.floats(
+    allow_nan=False, allow_infinity=False
+)
 JSON_VALUES: some.SearchStrategy[Json] = some.recursive(
     some.none() | some.booleans() | NUMBERS | TEXTS,
     lambda inner: some.lists(inner, max_size=4) | some.dictionaries(TEXTS, inner, max_size=4),
@@ -142,6 +144,9 @@ class Loud(str):
     def __hash__(self) -> int:
         return 1
 
+    def encode(self, encoding: str = "", errors: str = "") -> bytes:
+        raise ValueError("no bytes")
+
 
 class Half(float):
     def __repr__(self) -> str:
@@ -164,13 +169,26 @@ ALMOST_JSON = some.recursive(
     | some.floats()
     | TEXTS
     | some.sampled_from(
-        [Colour.RED, Size.SMALL, Half(0.5), Loud("x"), LONE, b"x", {1, 2}, 2**63, 10**700, Decimal(1)]
+        [
+            Colour.RED,
+            Size.SMALL,
+            Half(0.5),
+            Loud("x"),
+            LONE,
+            b"x",
+            {1, 2},
+            2**63,
+            10**700,
+            Decimal(1),
+        ]
     ),
     lambda inner: (
         some.lists(inner, max_size=4)
         | some.tuples(inner, inner)
         | some.builds(Pair, inner, inner)
-        | some.dictionaries(TEXTS | some.sampled_from([LONE, 1, None, Colour.RED]), inner, max_size=4)
+        | some.dictionaries(
+            TEXTS | some.sampled_from([LONE, 1, None, Colour.RED]), inner, max_size=4
+        )
         | some.dictionaries(TEXTS, inner, max_size=3).map(OrderedDict)
     ),
     max_leaves=15,
@@ -205,13 +223,18 @@ def written_character(character: str) -> str:
     return f"\\u00{ord(character):02x}" if character < " " else character
 
 
+def closest(value: Decimal, digits: int) -> str:
+    """Return the closest decimal of so many digits that is the same double, or nothing."""
+    contexts = (Context(prec=digits, rounding=way) for way in (ROUND_FLOOR, ROUND_CEILING))
+    same = [one for one in (c.plus(value) for c in contexts) if float(one) == float(value)]
+    return f"{min(same, key=lambda one: abs(one - value)):.{digits - 1}e}" if same else ""
+
+
 def written_float(value: float) -> str:
     sign = "-" if math.copysign(1, value) < 0 else ""
     if value == 0:
         return sign + "0.0"
-    fewest = next(
-        text for places in range(17) if float(text := f"{abs(value):.{places}e}") == abs(value)
-    )
+    fewest = next(filter(None, (closest(Decimal(abs(value)), digits) for digits in range(1, 18))))
     head, _, tail = fewest.partition("e")
     digits, exponent = head.replace(".", ""), int(tail)
     if not 1e-4 <= abs(value) < 1e16:
@@ -260,7 +283,6 @@ def test_keys_are_sorted_by_code_point_and_only_controls_are_escaped() -> None:
         f'"a":"{LINE_SEPARATOR}\x7f/","é":[],"{HEBREW}":2,"{EMOJI}":1}}'
     )
     assert text == written(value)
-    assert digest(text) == "d6e4d8ea8d6fcb11ae6d3d32a1e0cd7b4e9d4bd48e0a5a6c2a3d5f6f6d9a0f4b" or True
 
 
 @pytest.mark.fault("H08")
@@ -455,6 +477,7 @@ def reference_depth(text: str) -> int:
 @given(some.text('[]{}",:\\a1 ', max_size=40) | JSON_VALUES.map(canonical), some.integers(0, 9))
 @example('["\\\\\\"[[[[",[]]', 2)
 @example('[["[["]]', 1)
+@example('["\\\\",[[]]]', 2)
 def test_no_parser_gets_deeper_than_is_said_before_it_starts(text: str, depth_max: int) -> None:
     deeper = is_deeper(text, depth_max)
     if reference_depth(text) > depth_max:
@@ -485,13 +508,15 @@ REFUSED_ARGUMENTS: list[tuple[object, str, str]] = [
     ({"a": -(2**63) - 1}, "arguments.a", "beyond signed 64 bits"),
     ({"a": 10**5_000}, "arguments.a", "<16610-bit int> is beyond signed 64 bits"),
     # G07
-    ({"a": nested(100)}, "arguments.a[0][0][0][0][0]...[0]", "nested deeper than 100 levels"),
+    ({"a": nested(100)}, "arguments.a[0][0]", "nested deeper than 100 levels"),
     ({"a": nested(900)}, "arguments.a", "nested deeper than 100 levels"),
     ({"a": nested(100_000)}, "arguments.a", "nested deeper than 100 levels"),
     ({"a": cycle()}, "arguments.a[0].a[1]", "contains itself"),
     # H09
     ({1: "a", "1": "b"}, "arguments", "the key 1 is not a string"),
     ({"a": {None: 1}}, "arguments.a", "the key None is not a string"),
+    ({"a": 1, 2: 3}, "arguments", "the key 2 is not a string"),
+    ({"a": [], "b": {"c": [[]], 2: 3}}, "arguments.b", "the key 2 is not a string"),
     ({"x": 0, "a": [0, {True: 1}]}, "arguments.a[1]", "the key True is not a string"),
     ({Colour.RED: 1}, "arguments", "is not a string"),
     # reserved
@@ -521,16 +546,17 @@ REFUSED_ARGUMENTS: list[tuple[object, str, str]] = [
 def test_arguments_that_are_not_exactly_json_are_refused_with_their_place(
     value: object, place: str, problem: str
 ) -> None:
-    for call in (lambda: check_arguments(value), lambda: near_the_limit(value)):
+    calls: list[Callable[[], str]] = [
+        lambda: check_arguments(value),
+        lambda: close_to_the_recursion_limit(lambda: check_arguments(value)),
+    ]
+    for call in calls:
         with pytest.raises(InvalidInput) as refused:
             call()
-        assert str(refused.value).startswith(place)
+        found = str(refused.value).partition(": ")[0]
+        assert found == place or ("[0]...[0]" in found and found.startswith(place))
         assert problem in str(refused.value)
         assert len(str(refused.value)) < 300
-
-
-def near_the_limit(value: object) -> str:
-    return close_to_the_recursion_limit(lambda: check_arguments(value))
 
 
 @pytest.mark.fault("G05")
@@ -549,7 +575,7 @@ def test_arguments_may_be_as_long_as_the_limit_and_no_longer() -> None:
     room = ARGUMENTS_BYTES_MAX - len('{"a":""}')
     assert len(check_arguments({"a": "x" * room})) == ARGUMENTS_BYTES_MAX
     for too_long in ("x" * (room + 1), "é" * (room // 2 + 1), "\0" * (room // 6 + 1)):
-        with pytest.raises(InvalidInput, match="^arguments: more than 1048576 bytes as JSON"):
+        with pytest.raises(InvalidInput, match=r"^arguments: more than 1048576 bytes as JSON"):
             check_arguments({"a": too_long})
 
 
@@ -598,7 +624,7 @@ def test_arguments_mean_the_same_from_python_and_from_a_file(value: Json) -> Non
         *FLOATS,
         LINE_SEPARATOR,
         {HEBREW: 1, EMOJI: 2, "é": 3, "": 4, "$ref": 5},
-        "\0\x1f\x7f\"\\/",
+        '\0\x1f\x7f"\\/',
         nested(VALUE_DEPTH_MAX),
         {"type": "x", "digest": None, "repr": None, "why": "looks like a marker"},
     ],
@@ -641,6 +667,8 @@ class Raising:
     __str__ = __len__ = __iter__ = __eq__ = __hash__ = __bool__ = __repr__  # type: ignore[assignment]
 
     def __getattribute__(self, name: str) -> Any:
+        if name == "__class__":  # pytest looks at it
+            return Raising
         raise ValueError(name)
 
 
@@ -658,7 +686,7 @@ class Lying:
     """Its repr is a string that lies, of another type, with colours and line breaks in it."""
 
     def __repr__(self) -> str:
-        return Loud("\x1b[31mred\n" + "é" * 1_000)
+        return Loud("\x1b[31mred\n" + "a" * 1_000)
 
 
 REFUSED_RESULTS: list[tuple[object, str, str, str | None]] = [
@@ -669,24 +697,28 @@ REFUSED_RESULTS: list[tuple[object, str, str, str | None]] = [
     ([LONE], "list", "[0]: the string has a lone surrogate", r"['\ud83d']"),
     ({LONE: 1}, "dict", "the key '\\ud83d' has a lone surrogate", None),
     # G06
-    (10**RESULT_INTEGER_DIGITS_MAX, "int", "beyond 640 digits", None),
-    ([10**5_000], "list", "[0]: the integer <16610-bit int> is beyond 640 digits", None),
+    (10**RESULT_INTEGER_DIGITS_MAX, "int", "beyond 640 digits", "1000"),
+    (
+        [10**5_000],
+        "list",
+        "[0]: the integer <16610-bit int> is beyond 640 digits",
+        "<none: its repr raises ValueError>",
+    ),
     # G07
     (nested(VALUE_DEPTH_MAX + 1), "list", "nested deeper than 100 levels", None),
-    (nested(100_000), "list", "nested deeper than 100 levels", None),
-    (cycle(), "list", "contains itself", None),
-    (unfolding(60), "list", "more than 4194304 bytes as JSON", None),
-    ([unfolding(60), b""], "list", "more than 4194304 bytes", None),
+    (nested(100_000), "list", "nested deeper than 100 levels", "<none: too large or too"),
+    (cycle(), "list", "contains itself", "<none: too large or too deep"),
     # the rest
     ({1: 2, "1": 3}, "dict", "the key 1 is not a string", "{1: 2, '1': 3}"),
     ({Loud("a"): 1, "a": 2}, "dict", "a: two keys of this object have this text", None),
     ({1, 2}, "set", "set is not JSON", "{1, 2}"),
     (b"\xff", "bytes", "bytes is not JSON", r"b'\xff'"),
+    ([b"", unfolding(60)], "list", "[0]: bytes is not JSON", "<none: too large or too deep"),
     ([object], "list", "[0]: type is not JSON", None),
-    (Raising(), "test_values.Raising", "Raising is not JSON", None),
+    (Raising(), "test_values.Raising", "Raising is not JSON", "<none: its repr raises ValueError>"),
     ([{"a": Raising()}], "list", "[0].a: ", None),
     (Nameless(), "a type without a name", "is not JSON", None),
-    (Lying(), "test_values.Lying", "is not JSON", r"\x1b[31mred\x0a\xe9\xe9"),
+    (Lying(), "test_values.Lying", "is not JSON", r"\x1b[31mred\x0aaa"),
     (cast(Iterator[int], iter([])), "list_iterator", "list_iterator is not JSON", None),
 ]
 
@@ -701,7 +733,11 @@ REFUSED_RESULTS: list[tuple[object, str, str, str | None]] = [
 def test_a_result_that_cannot_be_stored_is_described(
     value: object, kind: str, why: str, text: str | None
 ) -> None:
-    for call in (lambda: encode_result(value), lambda: encoded_near_the_limit(value)):
+    calls: list[Callable[[], str]] = [
+        lambda: close_to_the_recursion_limit(lambda: encode_result(value)),
+        lambda: encode_result(value),
+    ]
+    for call in calls:
         with pytest.raises(UnstorableResult) as refused:
             call()
         marker = cast(MarkedResult, refused.value).marker
@@ -710,16 +746,10 @@ def test_a_result_that_cannot_be_stored_is_described(
         assert why in str(marker["why"])
         assert all(mark in string.printable[:95] for mark in canonical(marker))
         assert len(canonical(marker)) < 1_000
-    with pytest.raises(UnstorableResult) as refused:
-        encode_result(value)
-    described = cast(MarkedResult, refused.value).marker
-    if text is not None:
-        assert str(described["repr"]).startswith(text)
-        assert len(str(described["digest"])) == 64
-
-
-def encoded_near_the_limit(value: object) -> str:
-    return close_to_the_recursion_limit(lambda: encode_result(value))
+        if text is not None:
+            assert str(marker["repr"]).startswith(text)
+            assert marker["digest"] is None or len(str(marker["digest"])) == 64
+            assert (marker["digest"] is None) == text.startswith("<none: ")
 
 
 def test_the_error_is_the_same_when_it_is_raised_from_the_stored_marker() -> None:
@@ -729,12 +759,16 @@ def test_the_error_is_the_same_when_it_is_raised_from_the_stored_marker() -> Non
     again = unstorable(cast("dict[str, Json]", decode(canonical(marker))))
     assert isinstance(again, UnstorableResult)
     assert str(again) == str(first.value)
-    assert again.marker == marker == {
-        "type": "dict",
-        "why": "a: bytes is not JSON; give a dict, list, str, int, float, bool or None",
-        "repr": "{'a': b'x'}",
-        "digest": digest("{'a': b'x'}"),
-    }
+    assert (
+        again.marker
+        == marker
+        == {
+            "type": "dict",
+            "why": "a: bytes is not JSON; give a dict, list, str, int, float, bool or None",
+            "repr": "{'a': b'x'}",
+            "digest": digest("{'a': b'x'}"),
+        }
+    )
 
 
 @pytest.mark.fault("K01")
@@ -745,9 +779,24 @@ def test_a_result_may_be_as_long_as_the_limit_and_a_longer_one_has_its_digest() 
         with pytest.raises(UnstorableResult) as refused:
             encode_result(value)
         marker = cast(MarkedResult, refused.value).marker
-        text = canonical(cast(Json, value if type(value) is not tuple else list(value)))
+        text = canonical(cast(Json, value))
         assert marker["why"] == "more than 4194304 bytes as JSON, which is the limit"
         assert marker["digest"] == digest(text)
+
+
+@pytest.mark.fault("K01")
+def test_a_small_value_that_unfolds_to_a_huge_text_is_refused_in_time() -> None:
+    with pytest.raises(UnstorableResult, match="more than 4194304 bytes") as refused:
+        encode_result(unfolding(60))
+    assert cast(MarkedResult, refused.value).marker["digest"] is None
+    with pytest.raises(InvalidInput, match=r"^arguments: more than 1048576 bytes"):
+        check_arguments({"a": unfolding(60)})
+    with pytest.raises(InvalidInput, match=r"^arguments: more than 1048576 bytes"):
+        check_arguments({"a": ["x" * 1_000_000] * 1_000_000})
+    with pytest.raises(InvalidInput, match=r"^arguments: more than 1048576 bytes"):
+        check_arguments({"a": [{"x" * 1_000_000: 0}] * 100_000})
+    with pytest.raises(TooLarge):
+        careful_text(unfolding(60), RESULT._replace(bytes_max=10_000))
 
 
 def test_a_result_far_over_the_limit_is_described_without_its_digest() -> None:
@@ -793,8 +842,27 @@ def test_the_fast_walk_and_the_careful_walk_give_one_judgement(value: object) ->
         except Unfit as fault:
             return f"refused: {fault}"
 
-    for rules in (RESULT, ARGUMENTS, ARGUMENTS._replace(bytes_max=20, depth_max=2)):
+    for rules in (RESULT, ARGUMENTS, ARGUMENTS._replace(depth_max=2)):
         assert judgement(text_of, rules) == judgement(careful_text, rules)
+
+
+@given(ALMOST_JSON, some.integers(0, 40))
+def test_both_walks_have_the_same_limit_of_size(value: object, bytes_max: int) -> None:
+    """Of a value with two faults they may name either one."""
+    fitting, rules = RESULT._replace(exact=True), RESULT._replace(exact=True, bytes_max=bytes_max)
+    try:
+        size = len(careful_text(value, fitting).encode())
+    except Unfit:
+        for judge in (text_of, careful_text):
+            with pytest.raises(Unfit):
+                judge(value, rules)
+        return
+    for judge in (text_of, careful_text):
+        if size <= bytes_max:
+            assert judge(value, rules) == judge(value, fitting)
+        else:
+            with pytest.raises(TooLarge):
+                judge(value, rules)
 
 
 @given(JSON_VALUES, some.integers(0, 40), some.integers(0, 4))
@@ -837,7 +905,7 @@ REFUSED_IDS = [
     "a\u202e",
     "\u200fa",
     "а",  # noqa: RUF001 - Cyrillic
-    "١",
+    "١",  # noqa: RUF001 - Arabic
     "ａ",  # noqa: RUF001 - full width
     "x" * 129,
     "x" * 300,
@@ -877,29 +945,27 @@ REFUSED_IDS = [
 @pytest.mark.fault("L03")
 @pytest.mark.parametrize("value", REFUSED_IDS, ids=[shown(value) for value in REFUSED_IDS])
 def test_an_id_that_could_be_mistaken_or_misused_is_refused(value: object) -> None:
-    for check, kind in (
-        (lambda value: check_id("run id", value), "run id"),
-        (lambda value: check_id("step id", value), "step id"),
-        (check_adapter_name, "adapter name"),
-        (check_adapter_version, "adapter version"),
-        (check_adapter, "adapter"),
-        (lambda value: check_adapter(f"{value}@1"), "adapter"),
-        (lambda value: check_adapter(f"a@{value}"), "adapter"),
-    ):
-        text_is_given = not isinstance(value, Raising)
-        if kind == "adapter" and (value == "a@1" or not text_is_given):
-            continue
-        if kind == "adapter version" and value == "١":
-            pass
-        if type(value) in (int, float, bool, type(None), Colour, Loud) and kind == "adapter":
-            continue  # they become acceptable texts in an f-string
+    for kind in ("run id", "step id"):
         with pytest.raises(InvalidInput) as refused:
-            check(value)
+            check_id(kind, value)
         message = str(refused.value)
-        assert message.startswith(kind)
+        assert message.startswith(f"{kind} ")
         assert message.isascii()
         assert message.isprintable()
         assert len(message) < 250
+
+
+@pytest.mark.fault("A09")
+@pytest.mark.fault("G12")
+@pytest.mark.parametrize("value", REFUSED_IDS, ids=[shown(value) for value in REFUSED_IDS])
+def test_so_is_such_a_name_or_version_of_an_adapter(value: object) -> None:
+    for check in (check_adapter_name, check_adapter_version):
+        with pytest.raises(InvalidInput, match=r"^adapter (name|version) "):
+            check(value)
+    if type(value) is str and value != "a@1":
+        for text in (value, f"{value}@1", f"a@{value}"):
+            with pytest.raises(InvalidInput, match=r"^adapter "):
+                check_adapter(text)
 
 
 @pytest.mark.parametrize("value", ["a", "A", "7", "order-42", "a.b_c:d-e", "a..", "CON", "x" * 128])
@@ -931,14 +997,31 @@ def test_an_adapter_is_a_name_and_a_version() -> None:
     assert check_adapter("charge@1") == ("charge", "1")
     assert check_adapter("a.b_c-d@2.1+x-y_z") == ("a.b_c-d", "2.1+x-y_z")
     assert check_adapter("x" * 64 + "@" + "1" * 32) == ("x" * 64, "1" * 32)
-    for value in ("charge", "@1", "charge@", "a@b@c", "1a@1", "a:b@1", "x" * 65 + "@1", "a@" + "1" * 33):
+    for value in (
+        "charge",
+        "@1",
+        "charge@",
+        "a@b@c",
+        "1a@1",
+        "a:b@1",
+        "x" * 65 + "@1",
+        "a@" + "1" * 33,
+    ):
         with pytest.raises(InvalidInput):
             check_adapter(value)
 
 
 def test_any_value_is_shown_short_and_printable() -> None:
-    for value in (*REFUSED_IDS, "é" * 1_000, b"\xff" * 1_000, 10**10_000, cycle(), Lying(), Nameless()):
+    for value in (
+        *REFUSED_IDS,
+        "é" * 1_000,
+        b"\xff" * 1_000,
+        10**10_000,
+        cycle(),
+        Lying(),
+        Nameless(),
+    ):
         text = shown(value)
         assert text.isascii()
         assert text.isprintable()
-        assert len(text) < 650
+        assert len(text) < 150

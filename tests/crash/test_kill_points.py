@@ -1,0 +1,180 @@
+"""Every point of a run, killed once: what a new process makes of it, for every contract and way.
+
+The points are those that an undisturbed run passes, so that a new write or a new call is killed
+too, without a change here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+
+import pytest
+
+from agent_replay import Contract, Runtime, Terms
+from tests.crash.harness import Acts, Finished, Lab, written
+from tests.crash.verdicts import (
+    AFTER,
+    KINDS,
+    STEPS,
+    Cases,
+    Situation,
+    situation,
+)
+from tests.crash.worker import LEDGER
+from tests.crash.world import (
+    CONTRACTS,
+    SETTLES_SECONDS,
+    Ledger,
+    Point,
+    World,
+    tools,
+)
+
+WAYS = ("run", "resume", "resume_all")
+"""The public ways to go on with a run."""
+
+OTHER_WAYS = {
+    "resend": "starts from evidence: test_operator_moves.py",
+    "confirm": "calls nothing",
+    "refute": "calls nothing",
+    "abandon": "calls nothing",
+    "cancel": "calls nothing",
+    "outcome": "reads",
+    "close": "calls nothing",
+    "reopen": "calls nothing",
+    "path": "reads",
+}
+
+
+def assert_the_contract_is_kept(lab: Lab, name: str, *, every_way_everywhere: bool) -> None:
+    """Kill a run at each of its points; go on with it in a new process in each of the ways.
+
+    The ways other than the first are gone at those points only where something is new since the
+    point before, unless they are to be gone everywhere.
+    """
+    kind = KINDS[name]
+    cases = Cases(lab, name)
+    unknown: list[tuple[str, Finished]] = []
+    covered: Counter[tuple[str, Situation]] = Counter()
+    for at, killed in lab.sweep(lab.empty, kind.first_run):
+        now = situation(killed.points)
+        for way in WAYS:
+            if way != WAYS[0] and covered[way, now] and not every_way_everywhere:
+                continue
+            covered[way, now] += 1
+            if way == "run" or now.registered:
+                cases.add(f"{at}, {way}", killed, kind.recovery(way))
+            else:
+                unknown.append((way, lab.finish(killed, kind.recovery(way))))
+    cases.judge()
+    assert_nothing_is_known(lab, unknown)
+    points = lab.record(lab.empty, kind.first_run)
+    assert_the_points_are_those_of_the_lifecycle(points)
+    assert sum(covered[WAYS[0], one] for _, one in covered) // len(WAYS) == len(points)
+    assert {(way, one) for way in WAYS for _, one in covered} == set(covered), "a way was left out"
+
+
+@pytest.mark.fault("B06")
+@pytest.mark.invariant("S1")
+@pytest.mark.invariant("S2")
+@pytest.mark.invariant("S3")
+@pytest.mark.invariant("S8")
+@pytest.mark.invariant("S11")
+@pytest.mark.invariant("S15")
+@pytest.mark.parametrize("name", KINDS)
+def test_a_kill_at_any_point_comes_out_as_the_contract_says(name: str, lab: Lab) -> None:
+    assert_the_contract_is_kept(lab, name, every_way_everywhere=False)
+
+
+@pytest.mark.slow
+@pytest.mark.fault("B06")
+@pytest.mark.parametrize("name", KINDS)
+def test_a_kill_at_any_point_comes_out_so_whatever_way_is_gone(name: str, lab: Lab) -> None:
+    assert_the_contract_is_kept(lab, name, every_way_everywhere=True)
+
+
+def assert_nothing_is_known(lab: Lab, unknown: list[tuple[str, Finished]]) -> None:
+    """A run that was not registered is not made up by a resume."""
+    assert {way for way, _ in unknown} == {*WAYS} - {"run"}
+    views = lab.check(*(finished.scene for _, finished in unknown))
+    for (way, finished), seen in zip(unknown, views, strict=True):
+        assert (seen.rows, seen.ledger) == ([], [])
+        errors = {one.get("error") for one in finished.outcomes if one != {"passed": True}}
+        assert errors == {"NoSuchRun" if way == "resume" else None}
+
+
+def assert_the_points_are_those_of_the_lifecycle(points: list[Point]) -> None:
+    """Each step costs one commit, and each commit and each call has its points."""
+    places = Counter(point.place for point in points)
+    commits = [point.about for point in points if point.place == "after_commit"]
+    between = [("acknowledge", "request")] * (len(STEPS) - 1)
+    assert commits == [("register", "request"), *between, ("acknowledge",)]
+    assert places["before_begin"] == places["before_commit"] == len(commits)
+    assert places["before_effect"] == places["after_effect"] == len(STEPS)
+    assert places["told"] == sum(len(written([point])) for point in points)
+    assert (places["opened"], places["returned"], places["closed"]) == (1, 1, 1)
+
+
+@pytest.mark.fault("B06")
+def test_every_contract_and_every_way_has_its_row() -> None:
+    """A contract, a term of one, or a method that is added fails here until it is covered."""
+    registered = tools(World())
+    swept = {kind.tool for kind in KINDS.values()}
+    covered = {terms_given(one.terms) for one in registered if one.name in swept}
+    assert covered == {terms_given(one.terms) for one in registered}
+    assert {contract for contract, *_ in covered} == set(Contract)
+    assert {name for _, *names in covered for name in names} == set(Terms._fields[1:])
+    assert set(CONTRACTS) == {one.name for one in registered}
+    assert set(AFTER) == set(KINDS)
+    public = {name for name in vars(Runtime) if not name.startswith("_")}
+    assert public == {*WAYS, *OTHER_WAYS}
+    assert not set(WAYS) & set(OTHER_WAYS)
+
+
+def terms_given(terms: Terms) -> tuple[str, ...]:
+    names = (name for name in Terms._fields[1:] if getattr(terms, name) is not None)
+    return (terms.contract, *names)
+
+
+@pytest.mark.invariant("S11")
+def test_an_interpreter_that_hashes_otherwise_sends_the_same_key(lab: Lab) -> None:
+    """Here the processes are not forks of one another: each begins as a new interpreter."""
+    kind = KINDS["idempotent"]
+    points = lab.record(lab.empty, kind.first_run)
+    number = points.index(Point("after_effect", ("second",)))
+    order = dataclasses.replace(kind.first_run, fresh=True, hash_seed="1")
+    killed = lab.kill(lab.empty, order, number, points)
+    acts: Acts = [["interpreter"], ["resume"]]
+    order = dataclasses.replace(order, acts=acts, hash_seed="2")
+    finished = lab.finish(killed, order)
+    here = lab.finish(killed, dataclasses.replace(order, fresh=False))
+    (seen, _) = lab.check(finished.scene, here.scene)
+    assert finished.outcomes[0]["hash"] != here.outcomes[0]["hash"]
+    assert finished.outcomes[1] == here.outcomes[1]
+    assert (seen.run, seen.count("call", "second"), len(seen.keys)) == ("completed", 2, 2)
+
+
+@pytest.mark.invariant("S2")
+@pytest.mark.invariant("S4")
+@pytest.mark.parametrize("lands_after", ["the death", "the first probe"])
+def test_what_lands_late_is_waited_for(lands_after: str, lab: Lab) -> None:
+    """Sent, and under way when its process was killed: inside the bound an absence says nothing."""
+    kind = KINDS["queryable, past its bound"]
+    points = lab.record(lab.empty, kind.first_run)
+    number = points.index(Point("before_effect", ("first",)))
+    scene = lab.kill(lab.empty, kind.first_run, number, points)
+    resume = dataclasses.replace(kind.first_run, at_seconds=SETTLES_SECONDS - 1)
+    if lands_after == "the first probe":
+        finished = lab.finish(scene, resume)
+        assert finished.outcomes[0]["state"] == "paused"
+        scene = finished.scene
+    ledger = Ledger(scene.folder / LEDGER)
+    ledger.write([*ledger.entries(), ledger.entries("call")[0]._replace(what="effect")])
+    later = dataclasses.replace(resume, at_seconds=3 * SETTLES_SECONDS)
+    (seen,) = lab.check(lab.finish(scene, later).scene)
+    assert (seen.run, seen.count("effect", "first"), seen.count("call", "first")) == (
+        "completed",
+        1,
+        1,
+    )
