@@ -58,6 +58,7 @@ class Order:
     waits: bool = True
     delays: dict[str, float] = field(default_factory=dict)
     let_out: bool = False
+    log_bytes: int = 0
     fresh: bool = False
     hash_seed: str = "0"
 
@@ -395,7 +396,7 @@ def check_the_order(points: Sequence[Point]) -> None:
     last = ""
     for place, about in points:
         if place == "after_commit":
-            last = about[-1]
+            last = [last, *(event for event in about if event not in ("adopt", "ask_cancel"))][-1]
         elif place == "before_effect":
             assert last in SENDS, f"S1: a call after {last!r}"
         elif place == "before_probe":

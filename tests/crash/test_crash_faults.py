@@ -161,23 +161,13 @@ def test_no_death_between_two_steps_leaves_a_run_that_goes_nowhere(tool: str, la
 # --- four steps, three of them in doubt ---------------------------------------------------------
 
 
-def losing(*, killed: bool) -> Json:
-    """Return a plan whose last three steps leave a doubt, unless their process is killed anyway."""
-    deeds: dict[str, Json] = {"do": ["ok" if killed else "lose"]}
-    plan = plan_of("dark", *FOUR)
-    assert isinstance(plan, dict)
-    steps = plan["steps"]
-    assert isinstance(steps, list)
-    first, *others = steps
-    return {**plan, "steps": [first, *({**dict(one), "arguments": deeds} for one in others)]}  # type: ignore[arg-type]
-
-
 @pytest.mark.fault("A04")
 @pytest.mark.invariant("S3")
 @pytest.mark.parametrize("killed", [False, True], ids=["lost replies", "killed"])
 def test_what_a_resume_has_finished_no_later_one_runs_again(killed: bool, lab: Lab) -> None:
     """Paused at three steps, reconciled and resumed three times, each time in another process."""
-    plan = losing(killed=killed)
+    loses: dict[str, Json] = {step: {"do": ["lose"]} for step in FOUR[1:]}
+    plan = plan_of("dark", *FOUR, arguments={} if killed else loses)
     scene = lab.empty
     known: list[Seen] = []
     results: list[dict[str, str]] = []
@@ -253,7 +243,7 @@ def test_a_service_that_says_in_progress_has_neither_done_it_nor_refused_it(
 ) -> None:
     """The mark is that of a call whose process is dead; each answer uses up an attempt."""
     attempts_max = 4
-    plan = plan_of("marked", "one", arguments={"busy": busy})
+    plan = plan_of("marked", "one", arguments={"one": {"busy": busy}})
     order = Order(acts=[["run"]], plan=plan, attempts_max=attempts_max)
     points = lab.record(lab.empty, order)
     number = points.index(Point("before_effect", ("one",)))
@@ -283,7 +273,7 @@ INTERRUPTS = ("KeyboardInterrupt", "SystemExit", "GeneratorExit", "CancelledErro
 )
 def test_an_interrupt_is_not_retried_and_comes_out(interrupt: str, tool: str, lab: Lab) -> None:
     """The step is left requested; what to make of it is decided by whoever resumes."""
-    plan = plan_of(tool, "one", arguments={"do": [interrupt, "ok"]})
+    plan = plan_of(tool, "one", arguments={"one": {"do": [interrupt, "ok"]}})
     finished = lab.finish(lab.empty, Order(acts=[["run"]], plan=plan))
     resumed = lab.finish(finished.scene, Order(acts=[["resume"]]))
     seen, later = lab.check(finished.scene, resumed.scene)
@@ -305,7 +295,7 @@ def test_an_interrupt_is_not_retried_and_comes_out(interrupt: str, tool: str, la
 def test_an_interrupted_program_ends_with_the_status_of_one(
     interrupt: str, status: int, lab: Lab
 ) -> None:
-    plan = plan_of("keyed", "one", arguments={"do": [interrupt, "ok"]})
+    plan = plan_of("keyed", "one", arguments={"one": {"do": [interrupt, "ok"]}})
     scene = lab.copy(lab.empty)
     order = Order(acts=[["run"]], plan=plan, fresh=True, let_out=True)
     assert lab.start(scene, order).ended() == status
@@ -342,7 +332,7 @@ FATES = [
 def test_a_tool_that_kills_its_process_is_not_called_for_ever(fate: Fate, lab: Lab) -> None:
     """Each attempt is counted before its call; a supervisor that never gives up changes nothing."""
     scene = lab.copy(lab.empty)
-    plan = plan_of(fate.tool, "one", arguments={"do": [fate.deed]})
+    plan = plan_of(fate.tool, "one", arguments={"one": {"do": [fate.deed]}})
     acts: Acts = [["run"], ["pass_by", SETTLES_SECONDS + 1], ["run"]]
     statuses: list[int] = []
     views: list[Seen] = []

@@ -15,7 +15,7 @@ from agent_replay import Json
 from tests.crash.harness import Finished, Lab, Order, Scene, Seen, written
 from tests.crash.verdicts import STEPS, situation
 from tests.crash.worker import LEDGER
-from tests.crash.world import Ledger, plan_of
+from tests.crash.world import SETTLES_SECONDS, Ledger, Point, plan_of
 
 RESULT: Json = {"receipt": "first-1"}
 ACTS: dict[str, list[Json]] = {
@@ -104,6 +104,7 @@ def assert_all_or_nothing(
 ) -> None:
     """Kill a move at each of its points; then do it all again, as a person would, and resume."""
     acts = ["resume"] * resumed_first + [move, "resume"]
+    assert_one_transaction(lab.record(scene, order(tool, move)), move)
     kills: dict[str, Scene] = {}
     finishes: dict[str, Finished] = {}
     for at, killed in lab.sweep(scene, order(tool, move), places):
@@ -124,6 +125,15 @@ def assert_all_or_nothing(
         assert {row["event"] for row in rows} == {ROW.get(move, move)}
         assert len(rows) == 1 or move == "resend"
         assert all('"who":"an operator"' in row["payload"] for row in rows)
+
+
+def assert_one_transaction(points: list[Point], move: str) -> None:
+    """The adoption, what the person decided and what follows from it are written together."""
+    first, *others = (about for place, about in points if place == "after_commit")
+    follows = first[2:]
+    assert first[:2] == ("adopt", ROW.get(move, move))
+    assert follows in ((), ("reject",), ("suspend",)) if move == "cancel" else not follows
+    assert not others or move == "resend"
 
 
 def is_settled(move: str, killed: Scene) -> bool:
@@ -196,3 +206,51 @@ def test_a_cancel_with_nothing_open_ends_the_run_or_is_not_there(
     refuted = lab.finish(in_doubt(lab, "dark"), order("dark", "refute")).scene
     right = Left((0, 0), "cancelled", "planned")
     assert_all_or_nothing(lab, refuted, "dark", "cancel", right, places=places)
+
+
+# --- a cancel while a tool works -------------------------------------------------------------------
+
+
+class Asked(NamedTuple):
+    """What becomes of a step whose process dies with a cancel that was asked in the call."""
+
+    happened: Left
+    not_happened: Left
+
+
+AFTER_A_CANCEL = {
+    "look": Asked(Left((0, 0), "cancelled", "failed"), Left((0, 0), "cancelled", "failed")),
+    "keyed": Asked(Left((1, 0), "cancelling", "in_doubt"), Left((0, 0), "cancelling", "in_doubt")),
+    "asked": Asked(Left((1, 0), "cancelled", "succeeded"), Left((0, 0), "cancelled", "planned")),
+    "dark": Asked(Left((1, 0), "cancelling", "in_doubt"), Left((0, 0), "cancelling", "in_doubt")),
+}
+
+
+def right_after_a_cancel(tool: str, points: Sequence[Point]) -> Left | None:
+    """Return what is right, or None while no cancel is durable."""
+    rows = written(points)
+    if "ask_cancel" not in rows:
+        return None
+    if "acknowledge" in rows:
+        return Left((int(tool != "look"), 0), "cancelled", "succeeded")
+    happened = Point("after_effect", ("first",)) in points
+    return AFTER_A_CANCEL[tool].happened if happened else AFTER_A_CANCEL[tool].not_happened
+
+
+@pytest.mark.parametrize("tool", AFTER_A_CANCEL)
+def test_a_cancel_that_was_asked_during_a_call_outlives_the_process(tool: str, lab: Lab) -> None:
+    """Nothing more is sent, whoever resumes; what was sent is settled as far as it can be known."""
+    plan = plan_of(tool, *STEPS, arguments={"first": {"do": ["be_cancelled", "ok"]}})
+    run = Order(acts=[["run"]], plan=plan)
+    resume = Order(acts=[["resume"], ["pass_by", SETTLES_SECONDS + 1], ["resume"]])
+    ends: dict[str, Scene] = {}
+    right: dict[str, Left] = {}
+    for at, killed in lab.sweep(lab.empty, run, AROUND_THE_WRITE):
+        expected = right_after_a_cancel(tool, killed.points)
+        if expected is not None:
+            right[at] = expected
+            ends[at] = lab.finish(killed, resume).scene
+    views = lab.check(*ends.values())
+    assert {at: left(seen) for at, seen in zip(ends, views, strict=True)} == right
+    assert [seen.count("call", "first") for seen in views] == [1] * len(right)
+    assert len(right) >= 6, "the cancel, the effect and the acknowledgement were not all passed"

@@ -24,6 +24,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -130,7 +131,8 @@ class Worker:
         self._line = line
         self._path = os.path.join(order["folder"], DATABASE)
         self._clock = SetClock(order["at_seconds"])
-        WORLD.enter(Ledger(os.path.join(order["folder"], LEDGER)), self._clock, line.reach)
+        ledger = Ledger(os.path.join(order["folder"], LEDGER))
+        WORLD.enter(ledger, self._clock, line.reach, self._cancel_beside)
         self._opened: Runtime | None = None
         self._kept: list[object] = []
 
@@ -172,7 +174,7 @@ class Worker:
                 namespace=NAMESPACE,
                 on_event=self._line.tell,
                 clock=self._clock,
-                log_bytes=0,
+                log_bytes=self._order["log_bytes"],
             )
             self._line.reach(Point("opened"))
         return self._opened
@@ -207,6 +209,12 @@ class Worker:
 
     def cancel(self) -> Answer:
         return said(self._runtime.cancel(RUN, who="an operator", why="no longer needed"))
+
+    def _cancel_beside(self) -> None:
+        """Cancel from another thread, as somebody does while a tool works."""
+        thread = threading.Thread(target=self.cancel)
+        thread.start()
+        thread.join()
 
     def _evidence(self) -> Evidence:
         """Return evidence about what the history says of the open step, in doubt or not."""

@@ -111,11 +111,15 @@ class World:
         self.ledger = Ledger(os.devnull)
         self.clock = SetClock(0)
         self._reach: Reach = lambda point: None
+        self._cancel: Callable[[], None] = lambda: None
 
-    def enter(self, ledger: Ledger, clock: SetClock, reach: Reach) -> None:
+    def enter(
+        self, ledger: Ledger, clock: SetClock, reach: Reach, cancel: Callable[[], None]
+    ) -> None:
         self.ledger = ledger
         self.clock = clock
         self._reach = reach
+        self._cancel = cancel
 
     def receipt(self, request: Request, *, number: int = 1) -> Json:
         return {"receipt": f"{request.step}-{number}"}
@@ -131,6 +135,8 @@ class World:
         self.ledger.note("call", request, self.clock.at_seconds)
         if self._deed(request) == "die_before":
             os.kill(os.getpid(), signal.SIGKILL)
+        if self._deed(request) == "be_cancelled":
+            self._cancel()
         self._reach(Point("before_effect", (request.step,)))
         result: Json = {"looked": True}
         if has_effect:
@@ -165,7 +171,7 @@ class World:
             raise asyncio.CancelledError
         if deed == "SystemExit":
             raise SystemExit(7)
-        if deed not in ("ok", "die_before"):
+        if deed not in ("ok", "die_before", "be_cancelled"):
             raise getattr(builtins, deed)
 
     def call_marked(self, request: Request) -> Json:
@@ -238,8 +244,8 @@ CONTRACTS = {
 }
 
 
-def plan_of(tool: str, *steps: str, arguments: Json = None) -> Json:
-    """Return a plan whose steps all go to one tool."""
+def plan_of(tool: str, *steps: str, arguments: dict[str, Json] | None = None) -> Json:
+    """Return a plan whose steps all go to one tool; `arguments` has those of some steps."""
     return {
         "plan": 1,
         "steps": [
@@ -247,7 +253,7 @@ def plan_of(tool: str, *steps: str, arguments: Json = None) -> Json:
                 "id": step,
                 "adapter": f"{tool}@1",
                 "contract": CONTRACTS[tool],
-                "arguments": arguments or {},
+                "arguments": (arguments or {}).get(step, {}),
             }
             for step in steps
         ],

@@ -440,6 +440,11 @@ def owed(root: Path, **changed: object) -> list[str]:
     return list(invariants.uncited(root, invariants.build(promises(**changed))))
 
 
+def marked(ids: str) -> str:
+    """Return a marker's text; written out, it would be a citation of this file's own."""
+    return f"@pytest.mark.{'invariant'}({ids})\n"
+
+
 def cite(root: Path, folder: str, text: str) -> None:
     (root / folder).mkdir(exist_ok=True)
     (root / folder / "test_it.py").write_text(text)
@@ -451,7 +456,7 @@ def test_an_invariant_is_owed_a_citation_by_each_checker_that_has_files(tmp_path
     assert [one.partition(",")[0] for one in owed(tmp_path)] == [
         "S91 is cited by no file under tests/"
     ]
-    cite(tmp_path, "tests", '@pytest.mark.invariant("S91")\n')
+    cite(tmp_path, "tests", marked('"S91"'))
     assert owed(tmp_path) == []
 
 
@@ -466,5 +471,5 @@ def test_a_citation_that_comes_later_is_not_owed_until_it_is_there(tmp_path: Pat
 
 
 def test_a_marker_with_an_unknown_id_is_named(tmp_path: Path) -> None:
-    cite(tmp_path, "tests", '@pytest.mark.invariant("S91", "S92")\n')
+    cite(tmp_path, "tests", marked('"S91", "S92"'))
     assert owed(tmp_path) == ["tests/test_it.py cites the unknown invariant S92"]

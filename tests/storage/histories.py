@@ -312,6 +312,26 @@ def forger(path: Path) -> Iterator[apsw.Connection]:
         yield connection
 
 
+@contextmanager
+def loose_forger(path: Path) -> Iterator[apsw.Connection]:
+    """Give a forger for whom a column takes values of any type, as a flipped bit makes them.
+
+    It keeps the schema that it read, and the file has the shipped one again by then.
+    """
+    with closing(apsw.Connection(str(path))) as other:
+        other.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+        other.pragma("writable_schema", 1)
+        shipped = list(other.execute("select sql, name from sqlite_schema where type = 'table'"))
+        change = "update sqlite_schema set sql = ? where name = ? and type = 'table'"
+        for sql, name in shipped:
+            loose = sql.replace(") strict, without", ") without").replace(") strict", ")")
+            other.execute(change, (loose.replace("not null", ""), name))
+        with forger(path) as connection:
+            rows_of(connection)
+            other.executemany(change, shipped)
+            yield connection
+
+
 def reforge(connection: apsw.Connection) -> None:
     """Compute everything anew that is computed: links, digests, keys, heads and chains."""
     ((namespace, created_ns, spec),) = connection.execute(

@@ -34,6 +34,7 @@ from tests.storage.histories import (
     every_kind,
     fingerprint,
     forger,
+    loose_forger,
     open_runtime,
     reforge,
 )
@@ -206,6 +207,7 @@ def test_every_column_of_every_table_is_tampered_with(scene: Scene) -> None:
     assert sorted(tried) == sorted(found)
 
 
+@pytest.mark.fault("C01")
 @pytest.mark.invariant("S9")
 @pytest.mark.parametrize(("table", "column"), OTHER_COLUMNS)
 def test_a_changed_column_of_another_row_is_found_and_refused(
@@ -257,6 +259,49 @@ def test_bytes_that_are_no_text_are_found_and_refused(
             scene.assert_refused(runtime, scene.names[row[0]])
         scene.forger.execute(update, (old, *damaged))
     assert verify(scene.path).sound
+
+
+OTHER_TYPES: dict[type, tuple[object, ...]] = {
+    str: (b"x", 7, 0.5, None),
+    int: ("x", 0.5, b"x", None),
+    bytes: ("x", 7, 0.5, None),
+    type(None): (b"x", 0.5),
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_value_of_another_type_is_found_and_refused(tmp_path: Path, table: str) -> None:
+    """One flipped bit before a row turns a text into a blob, or a number into another kind."""
+    path = copy_of(every_kind, tmp_path)
+    with loose_forger(path) as connection:
+        scene = Scene(path, connection)
+        row = scene.rows[table][-1]
+        names = [name for name, _ in scene.columns[table]]
+        tried = 0
+        for position, name in enumerate(names):
+            for value in OTHER_TYPES[type(row[position])]:
+                tried += _is_noticed(scene, table, row, name, value)
+        assert tried >= 2 * len(names)
+    assert verify(path).sound
+
+
+def _is_noticed(scene: Scene, table: str, row: Row, name: str, value: object) -> bool:
+    """Return whether the value fits in; it is found and refused then."""
+    names = [column for column, _ in scene.columns[table]]
+    where = " and ".join(f"{column} is ?" for column in names)
+    damaged = tuple(value if column == name else v for column, v in zip(names, row, strict=True))
+    try:
+        scene.forger.execute(f"update {table} set {name} = ? where {where}", (value, *row))
+    except (apsw.ConstraintError, apsw.MismatchError):  # a key
+        return False
+    assert scene.forger.changes() == 1
+    scene.assert_found(table, *place_of(table, row))
+    if table in OWN and (table, name) != ("runs", "id"):
+        with open_runtime(scene.path, scene.ledger, ManualClock()) as runtime:
+            scene.assert_refused(runtime, scene.names[row[0]])
+    old = row[names.index(name)]
+    scene.forger.execute(f"update {table} set {name} = ? where {where}", (old, *damaged))
+    return scene.forger.changes() == 1
 
 
 SHAPES = (

@@ -8,6 +8,7 @@ begins with a hyphen, so that none is taken for an option.
 from __future__ import annotations
 
 import string
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from agent_replay.errors import InvalidInput
@@ -68,7 +69,12 @@ def check_adapter(value: object) -> tuple[str, str]:
     """Return name and version of an adapter written `name@version`, or raise `InvalidInput`."""
     if type(value) is not str or "@" not in value:
         raise InvalidInput(f"adapter {shown(value)}: an adapter is written name@version: charge@1")
-    name, _, version = value.partition("@")
+    return _parts_of_adapter(value)
+
+
+@lru_cache(maxsize=128)  # a plan names few adapters, and each of them many times
+def _parts_of_adapter(text: str) -> tuple[str, str]:
+    name, _, version = text.partition("@")
     return check_adapter_name(name), check_adapter_version(version)
 
 
