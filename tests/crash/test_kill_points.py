@@ -26,6 +26,7 @@ from tests.crash.worker import DATABASE, LEDGER
 from tests.crash.world import (
     CONTRACTS,
     SETTLES_SECONDS,
+    WINDOW_SECONDS,
     Ledger,
     Point,
     World,
@@ -154,6 +155,25 @@ def test_an_interpreter_that_hashes_otherwise_sends_the_same_key(lab: Lab) -> No
     assert finished.outcomes[0]["hash"] != here.outcomes[0]["hash"]
     assert finished.outcomes[1] == here.outcomes[1]
     assert (seen.run, seen.count("call", "second"), len(seen.keys)) == ("completed", 2, 2)
+
+
+@pytest.mark.invariant("S2")
+def test_a_resend_that_was_killed_does_not_move_the_window(lab: Lab) -> None:
+    """The window begins with the first request: a tool that forgets the key would do it twice."""
+    kind = KINDS["idempotent, inside its window"]
+    points = lab.record(lab.empty, kind.first_run)
+    number = points.index(Point("after_effect", ("first",)))
+    first = lab.kill(lab.empty, kind.first_run, number, points)
+    points = lab.record(first, kind.recovery())
+    second = lab.kill(
+        first, kind.recovery(), points.index(Point("before_effect", ("first",))), points
+    )
+    late = dataclasses.replace(kind.recovery(), at_seconds=WINDOW_SECONDS + 1)
+    finished = lab.finish(second, late)
+    (seen,) = lab.check(finished.scene)
+    assert (seen.run, seen.step) == ("paused", "in_doubt")
+    assert [one["why"] for one in finished.outcomes[-1]["in_doubt"]] == ["window_lapsed"]
+    assert (seen.count("effect", "first"), seen.count("call", "first")) == (1, 2)
 
 
 @pytest.mark.invariant("S2")

@@ -8,7 +8,8 @@ import subprocess
 import sys
 
 COST_MAX = 55 / 26
-"""Of what `transitions` alone costs: the limit of 55 ms was set on a machine where that is 26 ms."""
+"""Of what `transitions` alone costs: the limit of 55 ms was set on a machine where that is 26 ms.
+"""
 ROUNDS = (7, 15, 31)
 """How many rounds are measured; a larger batch follows only if a smaller one was over the limit."""
 OURS = "import agent_replay"
@@ -49,7 +50,8 @@ def run_seconds(code: str) -> float:
 
 
 def import_cost(rounds: int) -> float:
-    """Return our import in units of that of `transitions`, each in turn, each above a bare start."""
+    """Return our import in units of that of `transitions`, each in turn, each above a bare start.
+    """
     seconds: dict[str, list[float]] = {"pass": [], "import transitions": [], OURS: []}
     for _ in range(rounds):
         for code, measured in seconds.items():

@@ -105,7 +105,7 @@ class Reader:
             )
         with self._reading(), self._snapshot():  # a writer may be at work beside it
             registration = rows.known_run(self.connection, run_id)
-            events = list(rows.read_events(self.connection, registration.run))
+            events = list(rows.read_events(self.connection, registration))
             return rows.read_history(self.connection, registration, events), events
 
     def unfinished(self, *, after: int = 0, limit: int = 500) -> list[tuple[int, str]]:
@@ -116,7 +116,7 @@ class Reader:
     def writers(self) -> list[Writer]:
         """Return all that have written here, in order."""
         with self._reading():
-            return [Writer(*row) for row in self.connection.execute(QUERIES["writers"])]
+            return list(rows.read_writers(self.connection))
 
     def writer_at_work(self) -> str | None:
         """Return who holds the database as its writer just now, or None if nobody does."""

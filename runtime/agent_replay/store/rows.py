@@ -15,12 +15,42 @@ from agent_replay.lifecycles.step import Contract
 from agent_replay.store.schema import read_identity
 from agent_replay.store.sql import QUERIES
 
+_WRITER = (int, bytes, str, str, int, int, str, bytes)
+_REGISTRATION = (int, str, str, int, int, str, str, int, bytes, int, int, bytes)
+_STEP = (int, int, str, str, str, str, str)
+_STEP_EVENT = (int, int, str, str, str, int, int, str, str, int, bytes, int, int, str, bytes)
+_NONE = type(None)
+_RUN_EVENT = (*_STEP_EVENT[:5], _NONE, _NONE, _NONE, *_STEP_EVENT[8:])
+_HEAD = (int, int, bytes, str, int, str, int, int, int)
+
+Row = tuple[object, ...]
+
+
+def typed(
+    place: str, rows: Iterable[Row], *kinds: tuple[type, ...], column: int = 0
+) -> Iterator[Row]:
+    """Yield rows whose values have the types of their columns; raises `DamagedHistory` at another.
+
+    The message has the place and the row's value of `column`. A STRICT table keeps other values out,
+    but the type of a value is one byte in the file.
+    """
+    for row in rows:
+        if tuple(map(type, row)) not in kinds:
+            raise DamagedHistory(f"{place} {row[column]!a}: a value in the row is of another type")
+        yield row
+
 
 def find_run(connection: apsw.Connection, run_id: str) -> Registration | None:
     """Return the registration of a run, or None if the id is free."""
-    for row in connection.execute(QUERIES["run"], (run_id,)):
-        return Registration(*row)
+    for row in typed("runs: run", connection.execute(QUERIES["run"], (run_id,)), _REGISTRATION):
+        return Registration._make(row)
     return None
+
+
+def read_registrations(connection: apsw.Connection) -> Iterator[Registration]:
+    """Yield the registrations of all runs, in order."""
+    rows = typed("runs: run", connection.execute(QUERIES["runs"]), _REGISTRATION)
+    return map(Registration._make, rows)
 
 
 def known_run(connection: apsw.Connection, run_id: str) -> Registration:
@@ -47,26 +77,36 @@ def link_before(connection: apsw.Connection, run: int) -> bytes:
 
 def read_steps(connection: apsw.Connection, run: int) -> list[StepRow]:
     """Return the steps of a run, in order."""
-    return [StepRow(*row) for row in connection.execute(QUERIES["steps"], (run,))]
+    rows = typed(f"run {run}, step", connection.execute(QUERIES["steps"], (run,)), _STEP, column=1)
+    return list(map(StepRow._make, rows))
 
 
-def read_events(connection: apsw.Connection, run: int) -> Iterator[Event]:
+def read_events(connection: apsw.Connection, registration: Registration) -> Iterator[Event]:
     """Yield the events of a run, in order."""
-    return map(Event._make, connection.execute(QUERIES["events"], (run,)))
+    found = connection.execute(QUERIES["events"], (registration.run,))
+    place = f"run {registration.run} ({registration.id}), seq"
+    return map(Event._make, typed(place, found, _STEP_EVENT, _RUN_EVENT, column=1))
 
 
 def read_head(connection: apsw.Connection, run: int) -> Head | None:
     """Return where the database says that a run stands."""
-    for row in connection.execute(QUERIES["head"], (run,)):
-        return Head(*row)
+    for row in typed("heads: run", connection.execute(QUERIES["head"], (run,)), _HEAD):
+        return Head._make(row)
     return None
 
 
 def last_writer(connection: apsw.Connection) -> Writer | None:
     """Return the writer that wrote last, or None if nobody did."""
-    for row in connection.execute(QUERIES["last_writer"]):
-        return Writer(*row)
+    for row in typed("writers: epoch", connection.execute(QUERIES["last_writer"]), _WRITER):
+        return Writer._make(row)
     return None
+
+
+def read_writers(connection: apsw.Connection) -> Iterator[Writer]:
+    """Yield all that have written, in order."""
+    return map(
+        Writer._make, typed("writers: epoch", connection.execute(QUERIES["writers"]), _WRITER)
+    )
 
 
 def planned_steps(registration: Registration, rows: Sequence[StepRow]) -> list[plan.Step]:
@@ -133,7 +173,7 @@ def read_history(
     row that cannot be.
     """
     run = registration.run
-    events = read_events(connection, run) if events is None else events
+    events = read_events(connection, registration) if events is None else events
     rows = read_steps(connection, run)
     planned_steps(registration, rows)
     namespace = read_identity(connection).namespace

@@ -24,6 +24,7 @@ class Identity(NamedTuple):
 MOVES_NAMED_MAX = 10
 
 PermittedRow = tuple[str, str, str, str, str, str, int, str, str, str]
+_PERMITTED = (str, str, str, str, str, str, int, str, str, str)
 SchemaRow = tuple[str, str, str, str | None]
 
 
@@ -60,6 +61,8 @@ def fill(connection: apsw.Connection, identity: Identity) -> None:
 def read_identity(connection: apsw.Connection) -> Identity:
     """Return the identity of an open database, or raise `DamagedHistory`."""
     rows = list(connection.execute(QUERIES["identity"]))
+    if len(rows) == 1 and tuple(map(type, rows[0])) != (str, int, str, int):
+        raise DamagedHistory("identity: a value is of another type; keep a copy")
     if len(rows) == 1 and rows[0][-1] != 1:
         raise DamagedHistory(f"identity: its number is {rows[0][-1]} instead of 1; keep a copy")
     if len(rows) != 1:
@@ -112,6 +115,9 @@ def differences(connection: apsw.Connection) -> Iterator[str]:
 
 def _other_moves(found: list[PermittedRow]) -> Iterator[str]:
     """Yield how the permitted moves of a database differ from the shipped ones."""
+    if any(tuple(map(type, row)) != _PERMITTED for row in found):
+        yield "permitted: a value is of another type"
+        return
     for spec in sorted({row[0] for row in found} - {MOVES_DIGEST}):
         yield f"permitted: there are moves of the unknown spec {spec[:12]}"
     ours = {row for row in found if row[0] == MOVES_DIGEST}

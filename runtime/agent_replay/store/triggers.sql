@@ -9,6 +9,8 @@ begin
       then raise(abort, 'events: no such run')
     when new.seq is not head.seq + 1
       then raise(abort, 'events: seq must be the next one of its run')
+    when exists (select 1 from events where run = new.run and seq >= new.seq)
+      then raise(abort, 'events: a row beyond the head exists')
     when new.seq = 1 and not exists (select 1 from steps where run = new.run and step = head.steps)
       then raise(abort, 'events: the registration of the run is not complete')
     when writer.writer is null or new.writer is not writer.writer
@@ -81,7 +83,8 @@ create trigger heads_move_with_events before update on heads
 begin
   select raise(abort, 'heads: only an appended event moves a head')
   where new.run is not old.run or new.steps is not old.steps or new.seq is not old.seq + 1
-    or not exists (select 1 from events where run = old.run and seq = old.seq + 1 and hash = new.hash);
+    or not exists (select 1 from events where run = old.run and seq = old.seq + 1 and hash = new.hash
+                   and run_state = new.run_state and epoch = new.epoch);
 end;
 
 create trigger heads_remain before delete on heads

@@ -18,7 +18,7 @@ import apsw
 
 from agent_replay.chain import event_link, identity_link, registration_link, writer_link
 from agent_replay.errors import DamagedHistory, ReplayError
-from agent_replay.events import Event, Head, Registration, StepRow, Writer
+from agent_replay.events import Event, Head, Registration, StepRow
 from agent_replay.history import complaints, first_head, next_head, payload_of
 from agent_replay.lifecycles.coupling import MOVES_DIGEST
 from agent_replay.lifecycles.run import RunEvent
@@ -142,6 +142,9 @@ class _Check:
         except UnicodeDecodeError:
             self.complete = False
             yield f"{place}: a text in it is not UTF-8"
+        except DamagedHistory as damage:
+            self.complete = False
+            yield str(damage)
 
     def _other_chains(self) -> Iterator[str]:
         for name, *_ in self._connection.execute(QUERIES["chains"]):
@@ -160,7 +163,7 @@ class _Check:
 
     def _all_writers(self, link: bytes) -> Iterator[str]:
         count = 0
-        for row in map(Writer._make, self._connection.execute(QUERIES["writers"])):
+        for row in rows.read_writers(self._connection):
             count += 1
             if row.epoch != count:
                 yield f"writers: epoch {count} is missing before epoch {row.epoch}"
@@ -175,7 +178,7 @@ class _Check:
 
     def _all_runs(self, link: bytes, namespace: str) -> Iterator[str]:
         count = 0
-        for row in map(Registration._make, self._connection.execute(QUERIES["runs"])):
+        for row in rows.read_registrations(self._connection):
             count += 1
             self.runs += 1
             if row.run != count:
@@ -185,10 +188,7 @@ class _Check:
                 yield f"run {row.run} ({row.id}): the registration does not fit its hash"
             link = row.hash
             place = f"run {row.run} ({row.id})"
-            try:
-                yield from self._readable(place, self._one_run(row, namespace))
-            except DamagedHistory as error:
-                yield str(error)
+            yield from self._readable(place, self._one_run(row, namespace))
         yield from self._chain("runs", count, link)
 
     def _one_run(self, registration: Registration, namespace: str) -> Iterator[str]:
@@ -211,7 +211,7 @@ class _Check:
         place = f"run {registration.run} ({registration.id})"
         head = first_head(registration)
         last: Event | None = None
-        for event in rows.read_events(self._connection, registration.run):
+        for event in rows.read_events(self._connection, registration):
             self.events += 1
             problem = self._event_problem(head, steps[head.step - 1].contract, event)
             if problem:

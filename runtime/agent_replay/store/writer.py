@@ -236,6 +236,12 @@ class Store:
         add = QUERIES["add_event"]
         for event in events:
             self.connection.execute(add, event)
+            if self.connection.changes() != 1:
+                # A trigger that is none of ours can swallow a row without an error.
+                raise IllegalMove(
+                    f"the database did not take run {event.run}, seq {event.seq}; "
+                    "run verify on it, which names what was added to its schema"
+                )
 
     def checkpoint_if_due(self) -> None:
         """Move the log into the database when it has grown; an error here is a storage error like
