@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import TracebackType
 from typing import Any, NamedTuple, TypeAlias
 
 import pytest
@@ -62,6 +63,20 @@ class Said(NamedTuple):
         return json.loads(self.out)
 
 
+class Process(subprocess.Popen[str]):
+    """A process that a failing test does not wait for: a tool of it may hang for ever."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, error, trace)
+
+
 class Place:
     """A folder with a database, a plan and the world outside."""
 
@@ -91,7 +106,7 @@ class Place:
         """Run a plan, in this process."""
         return self.on("run", plan, "--run-id", run, "--adapters", TOOLS, *words)
 
-    def spawn(self, *words: object, **settings: Any) -> subprocess.Popen[str]:
+    def spawn(self, *words: object, **settings: Any) -> Process:
         """Start a command in a process of its own."""
         given: dict[str, Any] = {
             "cwd": self.folder,
@@ -100,7 +115,7 @@ class Place:
             "stderr": subprocess.PIPE,
             **settings,
         }
-        return subprocess.Popen(
+        return Process(
             [sys.executable, "-m", "agent_replay", *map(str, words)],
             env=environment(),
             text=True,

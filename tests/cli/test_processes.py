@@ -20,6 +20,7 @@ from tests.cli.support import (
     TOOLS,
     Given,
     Place,
+    Process,
     ended,
     environment,
     printed_commands,
@@ -68,7 +69,7 @@ def words_of(line: str) -> list[str]:
 # --- another writer -----------------------------------------------------------------------------
 
 
-def hanging(place: Place, *words: object) -> subprocess.Popen[str]:
+def hanging(place: Place, *words: object) -> Process:
     """Start a run whose second tool hangs, and return when it does."""
     plan = place.plan(("quote", "quote"), ("pay", "charge", {"do": ["hang", "answer"]}))
     run = ("run", plan, "--run-id", "a", "--db", place.database, "--adapters", TOOLS)

@@ -132,8 +132,9 @@ class Reader:
         transaction."""
         with self._reading(), self._snapshot():
             for table, query in (("identity", "identity"), ("writer", "writers"), ("run", "runs")):
+                columns = _COLUMNS[table]
                 for row in self.connection.execute(QUERIES[query]):
-                    yield table, row, _COLUMNS[table]
+                    yield table, row[: len(columns)], columns
             for (run,) in list(self.connection.execute(QUERIES["run_numbers"])):
                 for step in self.connection.execute(QUERIES["steps"], (run,)):
                     yield "step", step, _COLUMNS["step"]
