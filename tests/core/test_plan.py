@@ -181,6 +181,7 @@ STEPS = some.fixed_dictionaries(
 PLANS = some.lists(STEPS, min_size=1, max_size=4, unique_by=lambda fields: str(fields["id"]))
 
 
+@pytest.mark.slow
 @given(PLANS)
 def test_the_text_of_a_plan_is_canonical_and_reads_as_the_same_plan(steps: list[Document]) -> None:
     plan = Plan(steps)
@@ -188,6 +189,7 @@ def test_the_text_of_a_plan_is_canonical_and_reads_as_the_same_plan(steps: list[
     assert read_plan(plan_text(plan)).steps == plan.steps
 
 
+@pytest.mark.slow
 @given(PLANS, PLANS)
 def test_two_plans_have_one_digest_only_if_they_have_the_same_steps(
     steps: list[Document], others: list[Document]
@@ -411,6 +413,7 @@ def test_ids_are_compared_exactly() -> None:
 # --- limits ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.fault("K01")
 def test_a_plan_may_have_as_many_steps_as_the_limit_and_no_more() -> None:
     steps = [step(f"s{number}", arguments={}) for number in range(STEPS_MAX)]
@@ -454,6 +457,7 @@ def test_many_steps_of_large_arguments_are_refused_before_memory_is_full() -> No
         Plan(steps)
 
 
+@pytest.mark.slow
 @pytest.mark.fault("K01")
 def test_a_plan_is_measured_in_bytes_of_its_canonical_text() -> None:
     """Numbers may be longer there than in the file: 1e15 becomes 1000000000000000.0."""

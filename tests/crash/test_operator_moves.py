@@ -100,11 +100,14 @@ def assert_all_or_nothing(
     right: Left,
     *,
     places: Sequence[str],
+    follows: tuple[str, ...] = (),
     resumed_first: bool = False,
 ) -> None:
     """Kill a move at each of its points; then do it all again, as a person would, and resume."""
     acts = ["resume"] * resumed_first + [move, "resume"]
-    assert_one_transaction(lab.record(scene, order(tool, move)), move)
+    commits = [p.about for p in lab.record(scene, order(tool, move)) if p.place == "after_commit"]
+    assert commits[0] == ("adopt", ROW.get(move, move), *follows), "it is not all in one"
+    assert len(commits) == 1 or move == "resend"
     kills: dict[str, Scene] = {}
     finishes: dict[str, Finished] = {}
     for at, killed in lab.sweep(scene, order(tool, move), places):
@@ -125,15 +128,6 @@ def assert_all_or_nothing(
         assert {row["event"] for row in rows} == {ROW.get(move, move)}
         assert len(rows) == 1 or move == "resend"
         assert all('"who":"an operator"' in row["payload"] for row in rows)
-
-
-def assert_one_transaction(points: list[Point], move: str) -> None:
-    """The adoption, what the person decided and what follows from it are written together."""
-    first, *others = (about for place, about in points if place == "after_commit")
-    follows = first[2:]
-    assert first[:2] == ("adopt", ROW.get(move, move))
-    assert follows in ((), ("reject",), ("suspend",)) if move == "cancel" else not follows
-    assert not others or move == "resend"
 
 
 def is_settled(move: str, killed: Scene) -> bool:
@@ -169,6 +163,7 @@ def test_evidence_is_taken_wholly_or_not_at_all(
     assert_all_or_nothing(lab, scene, tool, move, AFTER_DOUBT[move], places=places)
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("S2")
 @at_each_place
 def test_an_attempt_that_a_person_grants_is_spent_once(places: Sequence[str], lab: Lab) -> None:
@@ -194,9 +189,9 @@ def test_a_cancel_settles_the_call_of_a_dead_process_or_is_not_there(
     tool: str, places: Sequence[str], lab: Lab
 ) -> None:
     """The ask and the settling are one transaction: a cancel never leaves an orphan behind."""
-    assert_all_or_nothing(
-        lab, orphan(lab, tool), tool, "cancel", CANCELLED_ORPHANS[tool], places=places
-    )
+    scene, right = orphan(lab, tool), CANCELLED_ORPHANS[tool]
+    follows = ("reject" if tool == "look" else "suspend",)
+    assert_all_or_nothing(lab, scene, tool, "cancel", right, places=places, follows=follows)
 
 
 @at_each_place
@@ -243,6 +238,7 @@ def right_after_a_cancel(tool: str, points: Sequence[Point]) -> Left | None:
     return AFTER_A_CANCEL[tool].happened if happened else AFTER_A_CANCEL[tool].not_happened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", AFTER_A_CANCEL)
 def test_a_cancel_that_was_asked_during_a_call_outlives_the_process(tool: str, lab: Lab) -> None:
     """Nothing more is sent, whoever resumes; what was sent is settled as far as it can be known."""

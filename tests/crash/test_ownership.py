@@ -28,6 +28,7 @@ def is_locked_out(answer: Answer) -> bool:
     return {one.get("error") for one in answer["outcomes"]} == {"DatabaseLocked"}
 
 
+@pytest.mark.slow
 @pytest.mark.fault("B01")
 @pytest.mark.invariant("S2")
 @pytest.mark.parametrize(

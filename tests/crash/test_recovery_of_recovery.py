@@ -77,6 +77,7 @@ def cases(*quick: tuple[str, str]) -> list[ParameterSet]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("S2")
 @pytest.mark.invariant("S14")
 @pytest.mark.parametrize(

@@ -23,6 +23,9 @@ LIFECYCLE = Lifecycle()
 FREE = {"pid", "created", "revision", "clean", "python", "sqlite", "platform", "file_system"}
 """Fields that a forger may change, if the digests are computed anew: time, place and process."""
 
+QUICK = (HEADLINE[1], HEADLINE[4], HEADLINE[6])
+"""The cases whose every leaf is damaged in `make test`; all of them are in `make test-all`."""
+
 Path_ = tuple[str | int, ...]
 
 
@@ -101,7 +104,7 @@ def judged(record: Any, name: str) -> list[str]:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(case.name, marks=() if case in HEADLINE else (pytest.mark.slow,), id=case.name)
+        pytest.param(case.name, marks=() if case in QUICK else (pytest.mark.slow,), id=case.name)
         for case in CASES
     ],
 )

@@ -69,6 +69,7 @@ def test_an_order_that_is_killed_twice_is_charged_and_notified_once(tmp_path: Pa
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("right", "wrong", "complaint"),
     [

@@ -127,6 +127,7 @@ def system_calls(path: Path) -> list[str]:
     return [line for line in lines if str(path.parent) in line]
 
 
+@pytest.mark.slow
 @pytest.mark.needs("strace")
 def test_a_kill_at_any_system_call_leaves_all_or_nothing(path: Path) -> None:
     """The kernel kills at each call in turn, before the call has any effect.

@@ -269,6 +269,7 @@ OTHER_TYPES: dict[type, tuple[object, ...]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 def test_a_value_of_another_type_is_found_and_refused(tmp_path: Path, table: str) -> None:
     """One flipped bit before a row turns a text into a blob, or a number into another kind."""
@@ -312,6 +313,7 @@ SHAPES = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forged", [False, True], ids=["changed", "forged"])
 @pytest.mark.parametrize(
     ("table", "column"), [("runs", "adapters"), ("events", "payload"), ("steps", "arguments")]

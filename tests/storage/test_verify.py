@@ -377,6 +377,7 @@ def many_runs(events: int) -> apsw.Connection:
     return in_memory(events // 4, ANSWERED * 2)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_history() -> None:
     peaks = []
     for events in (500, 5_000):
@@ -393,6 +394,7 @@ def test_memory_does_not_grow_with_the_history() -> None:
 ROUNDS_MAX = 10
 
 
+@pytest.mark.slow
 @pytest.mark.fault("K03")
 @pytest.mark.parametrize(
     ("make", "few", "many"), [(one_run, 2_000, 20_000), (many_runs, 400, 4_000)]

@@ -50,7 +50,7 @@ def run_seconds(code: str) -> float:
 
 
 def import_cost(rounds: int) -> float:
-    """Return our import in units of that of `transitions`, each in turn, each above a bare start."""
+    """Return our import in units of that of `transitions`, each above a bare start."""
     seconds: dict[str, list[float]] = {"pass": [], "import transitions": [], OURS: []}
     for _ in range(rounds):
         for code, measured in seconds.items():

@@ -29,10 +29,10 @@ Row = tuple[object, ...]
 def typed(
     place: str, rows: Iterable[Row], *kinds: tuple[type, ...], column: int = 0
 ) -> Iterator[Row]:
-    """Yield rows whose values have the types of their columns; raises `DamagedHistory` at another.
+    """Yield rows whose values have the types of their columns, or raise `DamagedHistory`.
 
-    The message has the place and the row's value of `column`. A STRICT table keeps other values out,
-    but the type of a value is one byte in the file.
+    The message has the place and the row's value of `column`. A STRICT table keeps other values
+    out, but the type of a value is one byte in the file.
     """
     for row in rows:
         if tuple(map(type, row)) not in kinds:
