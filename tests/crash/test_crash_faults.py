@@ -201,9 +201,10 @@ def test_what_a_resume_has_finished_no_later_one_runs_again(killed: bool, lab: L
 # --- a call that kills, hangs on, or is interrupted ---------------------------------------------
 
 
+@pytest.mark.fault("A10")
 @pytest.mark.invariant("S8")
 def test_who_looks_from_beside_sees_what_is_under_way_and_what_a_death_left(lab: Lab) -> None:
-    """As in A10: while the tool works, and after the death, before anybody has resumed."""
+    """While the tool works, and after the death, before anybody has resumed."""
     order = Order(acts=[["run"]], plan=plan_of("keyed", *FOUR[:2]))
     points = lab.record(lab.empty, order)
     number = points.index(Point("after_effect", ("two",)))

@@ -113,6 +113,7 @@ def test_a_worker_that_never_says_anything_is_ended_and_no_kill(lab: Lab, here: 
     [(["exit", 0], "was not killed, its wait status is 0"), (["die"], "did not wait at its point")],
     ids=["exits", "kills itself"],
 )
+@pytest.mark.fault("M08")
 def test_a_worker_that_is_dead_but_not_reaped_is_no_kill(
     act: list[Json], complaint: str, lab: Lab, here: Scene
 ) -> None:
@@ -121,8 +122,10 @@ def test_a_worker_that_is_dead_but_not_reaped_is_no_kill(
     worker.reached()
     until(lambda: is_dead(worker.pid))
     os.kill(worker.pid, 0)
+    kills = lab.server.kills
     with pytest.raises(Misled, match=complaint):
         worker.kill()
+    assert lab.server.kills == kills
 
 
 def test_a_worker_that_does_not_wait_at_its_point_is_no_kill(lab: Lab, here: Scene) -> None:
@@ -150,6 +153,7 @@ def test_a_worker_that_is_not_left_alone_to_finish_has_no_answer(lab: Lab, here:
 # --- what a worker leaves behind ----------------------------------------------------------------
 
 
+@pytest.mark.fault("M06")
 @pytest.mark.parametrize("leave", [["leave", "sleep", "300"], ["leave_a_fork"]])
 def test_what_a_worker_has_started_dies_with_it(leave: list[Json], lab: Lab, here: Scene) -> None:
     """It has inherited what the worker had open (M06), and is not waited for."""
@@ -192,18 +196,21 @@ def test_a_server_that_is_killed_leaves_no_worker_behind(tmp_path: Path) -> None
 # --- a test that looked at nothing --------------------------------------------------------------
 
 
+@pytest.mark.fault("M04")
 def test_a_sweep_of_what_writes_nothing_is_refused(lab: Lab) -> None:
-    """M04: no case is not the same as no fault."""
+    """No case is not the same as no fault."""
     finished = lab.finish(lab.empty, KIND.first_run)
     with pytest.raises(Misled, match="nothing was written"):
         list(lab.sweep(finished.scene, KIND.first_run))
 
 
+@pytest.mark.fault("M04")
 def test_a_sweep_of_no_place_is_refused(lab: Lab) -> None:
     with pytest.raises(Misled, match="no point is at"):
         list(lab.sweep(lab.empty, KIND.first_run, ["before_probe"]))
 
 
+@pytest.mark.fault("M04")
 def test_no_case_is_no_verdict(lab: Lab) -> None:
     with pytest.raises(AssertionError, match="nothing to judge"):
         Cases(lab, "opaque").judge()
@@ -256,6 +263,17 @@ def test_a_transaction_that_is_not_there_as_written_is_found(lab: Lab) -> None:
     claimed = (*scene.points, Point("after_commit", ("suspend",)))
     with pytest.raises(AssertionError, match="in part"):
         lab.check(scene._replace(points=claimed))
+
+
+@pytest.mark.parametrize(
+    ("place", "complaint"), [("before_effect", "S1: a call"), ("before_probe", "S8: a probe")]
+)
+def test_what_is_done_before_its_row_is_durable_is_found(
+    place: str, complaint: str, lab: Lab
+) -> None:
+    scene = lab.finish(lab.empty, KIND.first_run).scene
+    with pytest.raises(AssertionError, match=f"{complaint} after 'acknowledge'"):
+        lab.check(scene._replace(points=(*scene.points, Point(place, ("first",)))))
 
 
 def test_a_row_that_was_told_of_and_is_gone_is_found(lab: Lab) -> None:

@@ -163,7 +163,6 @@ def test_evidence_is_taken_wholly_or_not_at_all(
     assert_all_or_nothing(lab, scene, tool, move, AFTER_DOUBT[move], places=places)
 
 
-@pytest.mark.slow
 @pytest.mark.invariant("S2")
 @at_each_place
 def test_an_attempt_that_a_person_grants_is_spent_once(places: Sequence[str], lab: Lab) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 
 import pytest
-from _pytest.mark import ParameterSet
 
 from tests.crash.harness import Lab, Scene
 from tests.crash.verdicts import KINDS, Cases, Kind
@@ -69,7 +68,7 @@ def sent_anew(killed: Scene, *, since: Scene) -> bool:
     return any("request" in about for place, about in passed if place == "after_commit")
 
 
-def cases(*quick: tuple[str, str]) -> list[ParameterSet]:
+def cases(*quick: tuple[str, str]) -> list[object]:
     """Return every contract with a death on either side of the effect; the others are slow."""
     return [
         pytest.param(name, place, marks=() if (name, place) in quick else pytest.mark.slow)
