@@ -25,7 +25,9 @@ def test_many(i): pass
 def pytest_over(folder: Path, code: str, *options: str, **environment: str) -> tuple[int, str]:
     """Run pytest over one file of tests beside this project's conftest.py."""
     (folder / "tests").mkdir()
-    (folder / "runtime" / "agent_replay").mkdir(parents=True)
+    package = folder / "runtime" / "agent_replay"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()  # else an installed package goes before it
     shutil.copy(ROOT / "tests" / "conftest.py", folder / "tests")
     shutil.copy(ROOT / "pyproject.toml", folder)
     (folder / "tests" / "test_it.py").write_text(MANY + code, encoding="utf-8")
