@@ -102,12 +102,11 @@ class Worker:
     def finished(self) -> Said:
         """Return what a worker came to that is left to its end; or raise `Fooled`."""
         said = self.hear()
+        if said is None or "finished" not in said:
+            raise Fooled(f"the worker was to finish, and said {said!r}; {self._complaint()}")
         termination = self._process.wait(WAIT_SECONDS_MAX)
-        if said is None or "finished" not in said or termination != 0:
-            raise Fooled(
-                f"the worker was to finish, said {said!r} and ended with {termination}; "
-                f"{self._complaint()}"
-            )
+        if termination != 0:
+            raise Fooled(f"the worker finished, and ended with {termination}; {self._complaint()}")
         return {**said, "termination": termination}
 
     def _complaint(self) -> str:
