@@ -23,8 +23,9 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}\Z")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,31}\Z")
 
 _UNFINISHED = {0x20: "generator", 0x80: "coroutine", 0x200: "asynchronous generator"}
-"""By the flag of a code object, as `inspect` documents them: importing that costs half of our "
-"import."""
+"""By the flag of a code object, as `inspect` documents them: importing that costs as much as all
+else.
+"""
 _WRAPPINGS_MAX = 100
 
 
@@ -80,7 +81,14 @@ class Adapter:
     def __init__(
         self, call: Call, *, name: str, version: str, terms: Terms, probe: Probe | None
     ) -> None:
-        if not _NAME.match(name):
+        if not isinstance(terms, Terms):
+            raise InvalidInput(
+                f"adapter {name}: {terms!a} is not a contract; give one with its parentheses, "
+                "as in contract=idempotent()"
+            )
+        if not isinstance(version, str):
+            raise InvalidInput(f"adapter {name}: a version is a string, not {version!a}")
+        if type(name) is not str or not _NAME.match(name):
             raise InvalidInput(
                 f"adapter name {name!a}: use letters, digits, '_', '.' or '-', from a letter on"
             )

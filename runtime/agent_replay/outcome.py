@@ -11,6 +11,7 @@ from agent_replay.events import Event, Registration, StepRow
 from agent_replay.history import RunHistory, payload_of, read_payload
 from agent_replay.lifecycles.run import RunState
 from agent_replay.lifecycles.step import Contract, StepState
+from agent_replay.recovery import Why
 from agent_replay.values import Json
 
 
@@ -28,10 +29,11 @@ class Results(Mapping[str, Json]):
     def __getitem__(self, step: str) -> Json:
         payload = read_payload(self._payloads[self._numbers[step]], f"step {step!r}")
         if "unstorable" in payload:
-            described = json.dumps(payload["unstorable"])
+            described = payload["unstorable"]
+            why = described.get("why") if isinstance(described, dict) else None
             raise UnstorableResult(
-                f"step {step!r} ran, but its result could not be stored and is not known any more: "
-                f"{described}"
+                f"step {step!r} ran, but its result could not be stored ({why}) and is not known "
+                f"any more: {json.dumps(described)}"
             )
         return payload["result"]
 
@@ -129,9 +131,17 @@ def doubt_of(history: RunHistory) -> Doubt:
         contract=Contract(step.contract),
         why=str(payload.get("why", "")),
         detail=payload.get("detail"),
-        next=_NEXT_ACTS[Contract(step.contract)],
+        next=_next_act(history, Contract(step.contract), str(payload.get("why", ""))),
         not_before=_not_before(history, step),
     )
+
+
+def _next_act(history: RunHistory, contract: Contract, why: str) -> str:
+    """Return what can be done now: nothing is sent past a key's window, or after a cancel."""
+    sends = history.run_state is RunState.PAUSED and why != Why.WINDOW_LAPSED
+    if contract is Contract.IDEMPOTENT and not sends:
+        return _NEXT_ACTS[Contract.OPAQUE]
+    return _NEXT_ACTS[contract]
 
 
 def _not_before(history: RunHistory, step: StepRow) -> float | None:
@@ -156,6 +166,17 @@ def _unstorable(history: RunHistory) -> Iterator[str]:
     for number, payload in history.results.items():
         if payload.startswith('{"unstorable":'):
             yield f"step {history.steps[number - 1].id!r} ran, but its result could not be stored"
+
+
+def sources_of(registration: Registration) -> dict[str, Json]:
+    """Return the digests of the adapters' sources as they were when the run began, by identity."""
+    place = f"run {registration.run} ({registration.id}), adapters"
+    pinned = read_payload(registration.adapters, place)
+    return {
+        identity: given.get("source")
+        for identity, given in pinned.items()
+        if isinstance(given, dict)
+    }
 
 
 def terms_of(registration: Registration) -> dict[str, Terms]:

@@ -113,8 +113,10 @@ def _check_subject(evidence: Evidence, history: RunHistory) -> None:
             if not history.ended
             else f"the run is {history.run_state}"
         )
+        is_open = evidence.step == step.id and history.head.state == StepState.REQUESTED
+        act = "; resume the run first, which settles it or puts it in doubt" if is_open else ""
         raise EvidenceRefused(
-            f"step {evidence.step!r} of run {evidence.run!r} is not in doubt: {open_now}"
+            f"step {evidence.step!r} of run {evidence.run!r} is not in doubt: {open_now}{act}"
         )
     if evidence.key != step.key:
         raise EvidenceRefused(

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 
 from agent_replay.adapters import Adapter, Registry
-from agent_replay.clock import Clock, SystemClock
+from agent_replay.clock import NANOSECONDS, Clock, SystemClock
 from agent_replay.contracts import Terms
 from agent_replay.driver import Driver, Known, Memory
 from agent_replay.errors import (
@@ -35,7 +35,7 @@ from agent_replay.keys import idempotency_key
 from agent_replay.lifecycles.run import RunEvent, RunState
 from agent_replay.lifecycles.step import Actor, StepEvent, StepState
 from agent_replay.live import LiveRun, OnEvent
-from agent_replay.outcome import Outcome, outcome_of, terms_of
+from agent_replay.outcome import Outcome, outcome_of, sources_of, terms_of
 from agent_replay.plan import Plan, Step, first_difference, plan_of
 from agent_replay.reconcile import Evidence, confirming_payload, operators_payload
 from agent_replay.recovery import News, Why
@@ -73,10 +73,18 @@ class Runtime:
         clock: Clock | None = None,
         log_bytes: int = LOG_BYTES,
     ) -> None:
-        if isinstance(attempts_max, bool) or not 1 <= attempts_max <= ATTEMPTS_LIMIT:
+        if type(attempts_max) is not int or not 1 <= attempts_max <= ATTEMPTS_LIMIT:
             raise InvalidInput(
                 f"attempts_max is a number from 1 to {ATTEMPTS_LIMIT}, not {attempts_max!r}"
             )
+        if on_event is not None and not callable(on_event):
+            raise InvalidInput(f"on_event is a function of run id and row, not {on_event!a}")
+        if type(hint) is not str or hint.encode(errors="replace") != hint.encode("utf-8", "ignore"):
+            raise InvalidInput(f"hint is text that UTF-8 can encode, not {hint!a}")
+        if path == ":memory:":
+            raise InvalidInput("':memory:' survives nothing; give the path of a file")
+        if isinstance(adapters, Adapter):
+            raise InvalidInput("adapters is a list; put the one adapter into brackets")
         self._registry = Registry(adapters)
         self._attempts_max = attempts_max
         self._hint = hint
@@ -268,6 +276,7 @@ class Runtime:
         warnings."""
         warnings = []
         pinned = terms_of(history.registration)
+        sources = sources_of(history.registration)
         for identity, terms in pinned.items():
             if missing_is_fine and not self._registry.has(identity):
                 continue
@@ -278,7 +287,7 @@ class Runtime:
                     f"but it is registered as {_in_words(adapter.terms)}; register it as it was, "
                     "under its version"
                 )
-            if f'"source":"{adapter.source}"' not in history.registration.adapters:
+            if sources.get(identity) != adapter.source:
                 warnings.append(f"the source of adapter {identity} has changed since the run began")
         return tuple(warnings)
 
@@ -351,7 +360,7 @@ class Runtime:
         called by another thread, its driver settles the step; otherwise the step is settled here.
         """
         for name, text in (("who", who), ("why", why)):
-            if not text.strip():
+            if type(text) is not str or not text.strip():
                 raise InvalidInput(f"cancel needs {name!r}")
         with self._acting_on(run_id) as live:
             if live.history.ended or live.run_state is RunState.CANCELLING:
@@ -370,5 +379,9 @@ class Runtime:
 
 
 def _in_words(terms: Terms) -> str:
-    parts = [f"{name}={value}" for name, value in terms.pinned().items() if name != "contract"]
+    parts = [
+        f"{name.removesuffix('_ns')}={value / NANOSECONDS:g}"
+        for name, value in terms.pinned().items()
+        if isinstance(value, int)
+    ]
     return f"{terms.contract}({', '.join(parts)})"

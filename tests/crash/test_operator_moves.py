@@ -150,6 +150,7 @@ at_each_place = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.invariant("S8")
 @at_each_place
 @pytest.mark.parametrize("tool", IN_DOUBT)

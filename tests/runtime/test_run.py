@@ -15,10 +15,12 @@ from agent_replay import (
     Json,
     NoSuchRun,
     PlanMismatch,
+    Request,
     RunState,
     Runtime,
     Terms,
     UnstorableResult,
+    UnusableDatabase,
     adapter,
     idempotent,
     opaque,
@@ -367,3 +369,78 @@ def test_what_is_no_plan_is_refused_before_any_row(world: World, document: Json)
     with world.open() as runtime, pytest.raises(InvalidPlan):
         runtime.run("r", document)
     assert verify(world.path).runs == 0
+
+
+@pytest.mark.invariant("S8")
+@pytest.mark.parametrize("what", ["database", "log", "renamed"])
+def test_nothing_is_said_to_be_done_when_the_file_was_taken_away(world: World, what: str) -> None:
+    """A tool deletes the database under its own run: no reply is durable, no call follows."""
+    calls: list[str] = []
+
+    @adapter(name="dark")
+    def deletes(request: Request) -> Json:
+        calls.append(request.step)
+        if what == "renamed":
+            world.path.rename(world.path.with_name("elsewhere.db"))
+        else:
+            world.path.with_name("runs.db-wal" if what == "log" else "runs.db").unlink()
+        return None
+
+    with (
+        world.open(adapters=[deletes]) as runtime,
+        pytest.raises(UnusableDatabase, match="no longer there"),
+    ):
+        runtime.run("r", plan_of(("a", "dark"), ("b", "dark")))
+    assert calls == ["a"]
+
+
+def test_two_adapters_that_changed_places_are_each_shown(world: World) -> None:
+    def one(name: str) -> Adapter:
+        @adapter(name=name, contract=idempotent())
+        def first(request: Request) -> Json:
+            raise KeyboardInterrupt
+
+        return first
+
+    def other(name: str) -> Adapter:
+        @adapter(name=name, contract=idempotent())
+        def second(request: Request) -> Json:
+            return "second"
+
+        return second
+
+    with world.open(adapters=[one("keyed"), other("windowed")]) as runtime:
+        document = plan_of(("a", "keyed"), ("b", "windowed"))
+        with pytest.raises(KeyboardInterrupt):
+            runtime.run("r", document)
+    with world.open(adapters=[other("keyed"), other("windowed")]) as runtime:
+        assert len(runtime.resume("r").warnings) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"attempts_max": 2.5},
+        {"attempts_max": "3"},
+        {"hint": "\ud800"},
+        {"on_event": 5},
+        {"adapters": [7]},
+    ],
+    ids=str,
+)
+def test_options_of_another_type_are_refused_before_any_file_is_made(
+    world: World, options: dict[str, object]
+) -> None:
+    with pytest.raises(InvalidInput):
+        world.open(**options)
+    assert not world.path.exists()
+
+
+def test_a_contract_without_its_parentheses_is_refused_with_the_mend() -> None:
+    with pytest.raises(InvalidInput, match="parentheses"):
+        adapter(contract=idempotent)(print)  # type: ignore[call-overload]
+
+
+def test_a_database_in_memory_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="path of a file"):
+        Runtime(":memory:")

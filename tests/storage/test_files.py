@@ -218,6 +218,7 @@ def test_of_two_creators_one_creates_and_both_find_the_same(
     assert names_in(tmp_path) == {f"runs{attempt}.db" for attempt in range(20)}
 
 
+@pytest.mark.slow
 @pytest.mark.fault("E11")
 def test_a_creation_killed_anywhere_leaves_nothing_or_all(
     tmp_path: Path, pair: list[Child]

@@ -207,6 +207,7 @@ def test_every_column_of_every_table_is_tampered_with(scene: Scene) -> None:
     assert sorted(tried) == sorted(found)
 
 
+@pytest.mark.slow
 @pytest.mark.fault("C01")
 @pytest.mark.invariant("S9")
 @pytest.mark.parametrize(("table", "column"), OTHER_COLUMNS)

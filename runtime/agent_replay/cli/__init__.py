@@ -38,6 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Words and files have been judged before, so this is a text out of the database.
         screen.complain(f"the database holds a text that is not UTF-8: {error}; keep a copy of it")
         return Exit.DAMAGED
+    except OSError as error:
+        screen.complain(f"the system refuses: {error}; did a tool close this process's files?")
+        return Exit.STORAGE
     except KeyboardInterrupt:
         screen.complain("interrupted: nothing was under way, and what is on record stays")
         return Exit.INTERRUPTED

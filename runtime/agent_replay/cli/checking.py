@@ -95,6 +95,8 @@ def _verify(options: argparse.Namespace, screen: Screen) -> int:
         screen.lines(safe(finding) for finding in verdict.findings)
         word = "sound" if verdict.sound else "DAMAGED" if verdict.findings else "not complete"
         screen.lines([f"{word}: {verdict.runs} runs and {verdict.events} events were looked at"])
+        if unconfirmed:
+            screen.complain("no writer has confirmed the last events; the next one to open does")
     if verdict.sound:
         return Exit.OK
     screen.complain("stop, keep a copy of the database and of its -wal, and do not repair it")

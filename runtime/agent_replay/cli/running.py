@@ -13,7 +13,13 @@ from agent_replay.cli.looking import caller_of, looking_at
 from agent_replay.cli.parsing import Parser
 from agent_replay.cli.screen import Screen
 from agent_replay.cli.watching import Watch, is_terminal, logged
-from agent_replay.errors import InvalidInput, ReplayError
+from agent_replay.errors import (
+    DatabaseLocked,
+    InvalidInput,
+    ReplayError,
+    StorageError,
+    UnusableDatabase,
+)
 from agent_replay.lifecycles.run import TERMINAL
 from agent_replay.lifecycles.step import StepState
 from agent_replay.outcome import Outcome
@@ -184,15 +190,23 @@ def _with_runtime(
             ):
                 return work(runtime)
         except (KeyboardInterrupt, SystemExit, MemoryError) as error:
-            screen.complain(_interrupted(screen, database, watch, error))
+            screen.complain(_left_open(screen, database, watch, _cause(error)))
             return None
+        except (StorageError, DatabaseLocked, UnusableDatabase):
+            if watch.last_run:
+                cause = "the run stopped at the error below"
+                screen.complain(_left_open(screen, database, watch, cause))
+            raise
 
 
-def _interrupted(screen: Screen, database: str, watch: Watch, error: BaseException) -> str:
-    """Return in one sentence what an interruption has left open."""
-    cause = "interrupted"
-    if not isinstance(error, KeyboardInterrupt):
-        cause = f"interrupted by a {type(error).__name__} of an adapter"
+def _cause(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    return f"interrupted by a {type(error).__name__} of an adapter"
+
+
+def _left_open(screen: Screen, database: str, watch: Watch, cause: str) -> str:
+    """Return in one sentence what was left open, and the command that goes on with it."""
     found = watch.last_run and _diagnosed(screen, database, watch.last_run)
     if not found:
         return f"{cause}: what is on record stays as it is, and nothing else was written"

@@ -55,10 +55,10 @@ from receipts join effects on effects.number = receipts.effect
 where receipts.key = ?
 
 -- name: effects
-select number, key, kind, content from effects where ?1 is null or key = ?1 order by number
+select number, key, kind, content from effects where :key is null or key = :key order by number
 
 -- name: count
-select count(*) from effects where ?1 is null or key = ?1
+select count(*) from effects where :key is null or key = :key
 
 -- name: arrivals
 select arrivals from receipts where key = ?

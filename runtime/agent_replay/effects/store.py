@@ -132,11 +132,11 @@ class EffectStore:
 
     def effects(self, key: str | None = None) -> list[Receipt]:
         """Return what has happened, of one key or of all, in order."""
-        return [_receipt(row) for row in self._connection.execute(QUERIES["effects"], (key,))]
+        return [_receipt(row) for row in self._connection.execute(QUERIES["effects"], {"key": key})]
 
     def count(self, key: str | None = None) -> int:
         """Return how many effects there are, of one key or of all."""
-        return int(self._connection.execute(QUERIES["count"], (key,)).fetchone()[0])
+        return int(self._connection.execute(QUERIES["count"], {"key": key}).fetchone()[0])
 
     def arrivals(self, key: str) -> int:
         """Return how many requests with this key have arrived and were not refused."""

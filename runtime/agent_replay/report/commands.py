@@ -87,7 +87,11 @@ def confirm(caller: Caller, subject: Subject) -> Act:
 def refute(caller: Caller, subject: Subject) -> Act:
     """Return the command that records that no attempt of a step in doubt happened."""
     argv = _about(caller, "reconcile", subject, "--refute", "--no-request-can-land")
-    return Act("no attempt happened, and none can land any more: it may be sent anew", argv)
+    return Act(
+        "no attempt happened, and none can land any more: it is planned again, and sent anew "
+        "unless the run is being cancelled",
+        argv,
+    )
 
 
 def resend(caller: Caller, subject: Subject, hint: str, do: str) -> Act:
@@ -99,7 +103,7 @@ def resend(caller: Caller, subject: Subject, hint: str, do: str) -> Act:
 def abandon(caller: Caller, subject: Subject) -> Act:
     """Return the command that closes a step in doubt without knowing."""
     argv = _about(caller, "abandon", subject)
-    return Act("it can't be found out: close the step, unknown for ever; the run fails", argv)
+    return Act("it can't be found out: close the step, unknown for ever; the run ends", argv)
 
 
 def verify(caller: Caller) -> Act:

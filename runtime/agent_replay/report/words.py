@@ -18,7 +18,7 @@ SHOWN_LENGTH_MAX: Final = 160
 
 WHY: Final[Mapping[str, str]] = {
     Why.ANSWERED: "the tool answered",
-    Why.DIED: "its process ended between the request and the answer, "
+    Why.DIED: "no answer was recorded: its process ended or the call was interrupted, "
     "so it is not known whether it happened",
     Why.RAISED: "the call ended in an error, which does not say whether it happened",
     Why.REFUSED: "the tool refused it and says that it had no effect",

@@ -7,7 +7,7 @@ import os
 from types import TracebackType
 
 from agent_replay.clock import Clock
-from agent_replay.errors import InvalidInput
+from agent_replay.errors import InvalidInput, UnusableDatabase
 from agent_replay.lifecycles.coupling import MOVES_DIGEST
 from agent_replay.store import files
 from agent_replay.store.connection import connect_writer
@@ -52,7 +52,13 @@ class Database:
             connection = connect_writer(self.path)
             try:
                 files.sync_directory(self.path)
-                self.store = Store(connection, clock=clock, log_pages_max=log_pages_max)
+                self.store = Store(
+                    connection,
+                    clock=clock,
+                    log_pages_max=log_pages_max,
+                    still_ours=self._check_files,
+                )
+                self._log_identity = _identity(f"{self.path}-wal")
                 self._lock.hold_shared_memory()
                 files.grow_log(self.path, log_bytes)
             except BaseException:
@@ -77,7 +83,18 @@ class Database:
         self._lock.confirm()
         files.sync_log(self.path)
         self.store.reopen(lambda: connect_writer(self.path))
+        self._log_identity = _identity(f"{self.path}-wal")
         self._lock.hold_shared_memory()
+
+    def _check_files(self) -> None:
+        """Raise `UnusableDatabase` if database or log were deleted or replaced meanwhile."""
+        self._lock.confirm()
+        if self._log_identity != _identity(f"{self.path}-wal"):
+            raise UnusableDatabase(
+                f"{self.path}-wal: the log that this process writes to is no longer there, or "
+                "another "
+                "was put in its place; stop, and put it back before anything else is written"
+            )
 
     def close(self) -> None:
         """Close the store, then let go of the lock."""
@@ -96,6 +113,14 @@ class Database:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _make_if_missing(path: str, clock: Clock, namespace: str | None) -> None:

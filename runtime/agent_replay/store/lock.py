@@ -157,8 +157,8 @@ def _try(place: str, commands: LockCommands, busy_seconds: float, *, wait: bool)
     identity = _writable_file(place)
     if not holder.claim(identity):
         raise DatabaseLocked(
-            f"{place}: this process is its writer already; use the store that it has open, or "
-            "close that first"
+            f"{place}: this process is its writer already; use the Runtime that has it open, or "
+            "close that first (one that was dropped unclosed holds it until the process ends)"
         )
     descriptor = -1
     try:

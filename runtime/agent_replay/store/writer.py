@@ -14,6 +14,7 @@ The epoch is claimed with the first row that is written, so that opening and loo
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -42,6 +43,8 @@ from agent_replay.store.connection import reading_error, storage_error
 from agent_replay.store.schema import check_spec, read_identity
 from agent_replay.store.sql import QUERIES
 
+logger = logging.getLogger("agent_replay")
+
 LOG_PAGES_MAX = 1000
 """Pages in the log after which the writer checkpoints, between two steps."""
 
@@ -52,9 +55,16 @@ class Store:
     """One writer's view of a database."""
 
     def __init__(
-        self, connection: apsw.Connection, *, clock: Clock, log_pages_max: int = LOG_PAGES_MAX
+        self,
+        connection: apsw.Connection,
+        *,
+        clock: Clock,
+        log_pages_max: int = LOG_PAGES_MAX,
+        still_ours: Callable[[], None] = lambda: None,
     ) -> None:
+        """Write on an open connection; `still_ours` raises if its files are no longer ours."""
         self._clock = clock
+        self._still_ours = still_ours
         self._log_pages_max = log_pages_max
         self._lock = RLock()
         self._pid = os.getpid()
@@ -249,6 +259,7 @@ class Store:
 
         SQLite's own automatic checkpoints are off, since they swallow errors.
         """
+        self._still_ours()
         if self._log_pages >= self._log_pages_max:
             self.checkpoint()
 
@@ -281,6 +292,7 @@ class Store:
                 self._announce()
             write()
             self._check_transaction()
+            self._still_ours()
             committing = True
             self.connection.execute(QUERIES["commit"])
             self._announced = True
@@ -335,8 +347,10 @@ class Store:
     def abandon_connection(self) -> None:
         """Close a connection that has failed; what its closing says adds nothing to the first
         error."""
-        with self._lock, suppress(apsw.Error):
-            self.connection.close(force=True)
+        with self._lock:
+            self._failure = self._failure or StorageError("the connection was closed")
+            with suppress(apsw.Error):
+                self.connection.close(force=True)
 
     def close(self) -> None:
         """Close the connection; the log is moved into the database first, if that is possible."""
@@ -345,6 +359,9 @@ class Store:
             try:
                 if self._log_pages and self._failure is None:
                     self.checkpoint()
+            except ReplayError as error:
+                # Nothing is lost: what is in the log is durable, and the next writer moves it.
+                logger.warning("the log could not be moved into the database: %s", error)
             finally:
                 self.connection.close()
 
