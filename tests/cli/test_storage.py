@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
-import pytest
-
-from agent_replay.cli import main
 from agent_replay.cli.exits import Exit
+from tests.cli.support import environment
 
 TOOL = """import gc
 from agent_replay import adapter
@@ -22,17 +22,22 @@ def large(request):
 """
 
 
-def test_a_full_disk_names_run_and_step_and_the_command_that_goes_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_full_disk_names_run_and_step_and_the_command_that_goes_on(tmp_path: Path) -> None:
     (tmp_path / "full_disk_tools.py").write_text(TOOL)
     step = {"id": "a", "adapter": "large@1", "contract": "opaque", "arguments": {}}
     (tmp_path / "plan.json").write_text(json.dumps({"plan": 1, "steps": [step]}))
     database = str(tmp_path / "runs.db")
-    tools = str(tmp_path / "full_disk_tools.py")
-    words = ["run", str(tmp_path / "plan.json"), "--run-id", "r", "--db", database]
-    assert main([*words, "--adapters", tools]) == Exit.STORAGE
-    said = capsys.readouterr().err
+    words = ["run", "plan.json", "--run-id", "r", "--db", database]
+    done = subprocess.run(
+        [sys.executable, "-m", "agent_replay", *words, "--adapters", "full_disk_tools.py"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == Exit.STORAGE
+    said = done.stderr
     assert (
         "the run stopped at the error below: attempt 1 of step a of run r stays requested" in said
     )
