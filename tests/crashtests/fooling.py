@@ -1,4 +1,6 @@
-"""Processes that would fool the sweep if they could. Prints, as JSON, what the sweep says of each.
+"""Processes that would fool the sweep if they could, and an adapter that it has never seen.
+
+Prints, as JSON, what the sweep says of each.
 
     python -m tests.crashtests.fooling FOLDER
 
@@ -16,13 +18,18 @@ from pathlib import Path
 from crashtests import subjects
 from crashtests.child import Fooled, Line
 from crashtests.independent.lifecycle import Lifecycle
+from crashtests.subjects import Subject
 from crashtests.sweep import judge, passage, worker
 from crashtests.sweep.bench import Bench, Work
-from crashtests.sweep.scenarios import SCENARIOS
+from crashtests.sweep.explore import Explorer
+from crashtests.sweep.scenarios import QUICK, SCENARIOS
 from crashtests.sweep.worker import Order
 from crashtests.vfs import Operation
 
 OPAQUE = next(scenario for scenario in SCENARIOS if scenario.name == "opaque")
+FOREIGN = Subject(
+    "tests.crashtests.foreign:fax", "tests.crashtests.foreign:count_sheets", {"to": "all"}
+)
 REPLY = Operation("reply", "tool")
 
 
@@ -136,10 +143,20 @@ def said_of(work: Work, folder: Path) -> str:
     return "; ".join([word, *judge.complaints(OPAQUE, end, Lifecycle())])
 
 
+def swept(subject: Subject, folder: Path) -> str:
+    """Kill the first run of an adapter before each operation; return the words for the ends."""
+    folder.mkdir()
+    bench = Bench(OPAQUE, subject, folder)
+    told = Explorer(bench, QUICK, lambda kills: None).explore()
+    words = {judge.came(OPAQUE, end, Lifecycle()).word for end in told["ends"]}
+    return " and ".join(sorted(words))
+
+
 def main(folder: str) -> None:
     """Try each of them."""
     worker.prepare()
-    print(json.dumps({name: said_of(work, Path(folder) / name) for name, work in FOOLS.items()}))
+    said = {name: said_of(work, Path(folder) / name) for name, work in FOOLS.items()}
+    print(json.dumps({**said, "foreign": swept(FOREIGN, Path(folder) / "foreign")}))
 
 
 if __name__ == "__main__":
