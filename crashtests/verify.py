@@ -37,6 +37,8 @@ _FORMS = {
     "platform": r"\S+ \S+ \S+",
     "file_system": r"\S+",
 }
+_DIGEST = r"[0-9a-f]{64}"
+_SOURCE = r"(spec|runtime/agent_replay|crashtests)/[a-z0-9_/]+\.(py|sql|toml)"
 EMPTY = "the report holds no case"
 
 
@@ -44,12 +46,13 @@ def findings(report: Any, *, recorded: bool = False) -> list[str]:
     """Return what is wrong with a report, each with its place; nothing if it holds."""
     if not isinstance(report, dict) or report.keys() != {"format", "about", "cases"}:
         return ["the report: it is not an object with format, about and cases"]
-    if report["format"] != FORMAT:
+    if type(report["format"]) is not int or report["format"] != FORMAT:
         return [f"format: {report['format']!r}, and this verifier knows {FORMAT}"]
     found = [f"about: {problem}" for problem in _guarded(_about, report["about"])]
     if not recorded:
         found += [f"sources: {said}" for said in _drift(report)]
-    return found + list(_cases(report["cases"]))
+    found += list(_cases(report["cases"]))
+    return found + list(_guarded(_written_under, report))
 
 
 def _guarded(judge: Any, *given: Any) -> Iterator[str]:
@@ -79,13 +82,30 @@ def _spec(spec: Mapping[str, Any], recorded: Mapping[str, str]) -> Iterator[str]
     """Yield what is wrong with what a report says of its spec."""
     if spec.keys() != {"version", "moves", "files"}:
         yield "spec: it has version, moves and files"
-    if spec["version"] != Lifecycle().version:
+    if type(spec["version"]) is not int or spec["version"] != Lifecycle().version:
         yield f"spec.version: {spec['version']}, the checkout has {Lifecycle().version}"
+    digests = {**recorded, "spec.moves": spec["moves"], "spec.files": spec["files"]}
+    for name, digest in digests.items():
+        if not re.fullmatch(_DIGEST, digest):
+            yield f"{name}: {digest!r} is no SHA-256"
+    for name in recorded:
+        if not re.fullmatch(_SOURCE, name):
+            yield f"sources: {name!r} is not one of the files that a result can depend on"
     here = sources.hashes()
     names = ("spec/step.toml", "spec/run.toml")
-    unchanged = all(recorded.get(name) == here[name] for name in names)
+    unchanged = all(recorded[name] == here[name] for name in names)
     if unchanged and spec["files"] != file_digest(SPEC_FOLDER):
         yield "spec.files: it is not the digest of the files whose hashes stand beside it"
+
+
+def _written_under(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the cases with a history that was written under another spec than the report names."""
+    moves = report["about"]["spec"]["moves"]
+    for row in report["cases"]:
+        histories = [stage["database"] for stage in (*row["kills"], row) if stage["database"]]
+        rows = [row for history in histories for row in (history["identity"], *history["writers"])]
+        if any(one["spec"] != moves for one in rows):
+            yield f"case {row['case']!r}: its history is of another spec than about.spec.moves"
 
 
 def _drift(report: Mapping[str, Any]) -> Iterator[str]:
