@@ -25,8 +25,7 @@ import pytest
 
 from agent_replay.cli.exits import Exit
 from agent_replay.effects import EffectStore
-from crashtests.subjects import FOLDER_VARIABLE, LEDGER, SUBJECTS
-from crashtests.worker import plan
+from crashtests.subjects import FOLDER_VARIABLE, LEDGER, SUBJECTS, adapter_of
 from tests.crash.harness import Misled
 
 pytestmark = pytest.mark.needs("strace")
@@ -73,8 +72,18 @@ class Place:
         self._subject = SUBJECTS[contract]
         self._compiled = compiled
         folder.mkdir()
-        (folder / "plan.json").write_text(json.dumps(plan(self._subject)), encoding="utf-8")
+        (folder / "plan.json").write_text(self._plan(), encoding="utf-8")
         EffectStore(folder / LEDGER).close()
+
+    def _plan(self) -> str:
+        adapter = adapter_of(self._subject)
+        step = {
+            "id": "act",
+            "adapter": adapter.identity,
+            "contract": adapter.terms.contract.value,
+            "arguments": self._subject.arguments,
+        }
+        return json.dumps({"plan": 1, "steps": [step]})
 
     def words(self, name: str) -> list[str]:
         """Return the words of a command: `run`, or `resume`."""
