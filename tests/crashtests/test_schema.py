@@ -6,7 +6,6 @@ object is removed, joined by a foreign one, and given a value of each other type
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -79,12 +78,13 @@ def kind_of(path: Path_) -> Path_:
 
 def damaged(record: Any, known: set[object]) -> Iterator[tuple[str, Any]]:
     """Yield what was done to a record and the record after it, for each kind that is not known."""
-    for path, value, kind in list(places(record)):
+    text = json.dumps(record)  # a copy by way of JSON takes a third of the time
+    for path, value, kind in places(record):
         if kind in known:
             continue
         known.add(kind)
         for deed, change in deeds(path, value):
-            again = copy.deepcopy(record)
+            again = json.loads(text)
             holder = again
             for part in path[:-1]:
                 holder = holder[part]
