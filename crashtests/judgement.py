@@ -100,6 +100,7 @@ def _recovered(evidence: Evidence, database: Evidence, key: str) -> str:
 def complaints(evidence: Evidence, case: Case, lifecycle: Lifecycle) -> Iterator[str]:
     """Yield what is wrong with the evidence of a case; nothing if it shows what it says."""
     yield from _fields(evidence)
+    yield from _types(evidence)
     yield from _kills(evidence, case)
     yield from _stages(evidence, lifecycle)
     yield from _ledger(evidence, case)
@@ -118,6 +119,17 @@ def _fields(evidence: Evidence) -> Iterator[str]:
         for record in found:
             for field in sorted(record.keys() ^ known):
                 yield f"{name}: the field {field!r} is {'missing' if field in known else 'foreign'}"
+
+
+def _types(value: Any, place: str = "the case") -> Iterator[str]:
+    """Yield each leaf that is no text, no integer and not null: for Python 1, 1.0 and true are
+    equal.
+    """
+    if isinstance(value, dict | list):
+        for name, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _types(item, f"{place}.{name}")
+    elif type(value) not in (int, str, type(None)):
+        yield f"{place}: {value!r} is of a type that no row has"
 
 
 def _kills(evidence: Evidence, case: Case) -> Iterator[str]:

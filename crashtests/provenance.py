@@ -23,6 +23,8 @@ FORMS = {
     "platform": r"\S+ \S+ \S+",
     "file_system": r"\S+",
 }
+_DIGEST = r"[0-9a-f]{64}"
+_SOURCE = r"(spec|runtime/agent_replay|crashtests)/[a-z0-9_/]+\.(py|sql|toml)"
 
 
 def findings(about: Any, *, recorded: bool) -> list[str]:
@@ -63,11 +65,18 @@ def _spec(spec: Mapping[str, Any], recorded: Mapping[str, str]) -> Iterator[str]
     """Yield what is wrong with what a report says of its spec."""
     if spec.keys() != {"version", "moves", "files"}:
         yield "spec: it has version, moves and files"
-    if spec["version"] != Lifecycle().version:
+    if type(spec["version"]) is not int or spec["version"] != Lifecycle().version:
         yield f"spec.version: {spec['version']}, the checkout has {Lifecycle().version}"
+    digests = {**recorded, "spec.moves": spec["moves"], "spec.files": spec["files"]}
+    for name, digest in digests.items():
+        if not re.fullmatch(_DIGEST, digest):
+            yield f"{name}: {digest!r} is no SHA-256"
+    for name in recorded:
+        if not re.fullmatch(_SOURCE, name):
+            yield f"sources: {name!r} is not one of the files that a result can depend on"
     here = sources.hashes()
     names = ("spec/step.toml", "spec/run.toml")
-    unchanged = all(recorded.get(name) == here[name] for name in names)
+    unchanged = all(recorded[name] == here[name] for name in names)
     if unchanged and spec["files"] != file_digest(SPEC_FOLDER):
         yield "spec.files: it is not the digest of the files whose hashes stand beside it"
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +33,21 @@ def findings(report: Any, *, recorded: bool = False) -> list[str]:
         return sweep.findings(report, recorded=recorded)
     if not isinstance(report, dict) or report.keys() != {"format", "about", "cases"}:
         return ["the report: it is not an object with format, about and cases"]
-    if report["format"] != FORMAT:
+    if type(report["format"]) is not int or report["format"] != FORMAT:
         return [f"format: {report['format']!r}, and this verifier knows {FORMAT}"]
     found = provenance.findings(report["about"], recorded=recorded)
-    return found + list(_cases(report["cases"]))
+    found += list(_cases(report["cases"]))
+    return found + list(provenance.guarded(_written_under, report))
+
+
+def _written_under(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the cases with a history that was written under another spec than the report names."""
+    moves = report["about"]["spec"]["moves"]
+    for row in report["cases"]:
+        histories = [stage["database"] for stage in (*row["kills"], row) if stage["database"]]
+        rows = [row for history in histories for row in (history["identity"], *history["writers"])]
+        if any(one["spec"] != moves for one in rows):
+            yield f"case {row['case']!r}: its history is of another spec than about.spec.moves"
 
 
 def _cases(rows: Any) -> Iterator[str]:

@@ -27,6 +27,9 @@ COLUMNS = {
         *("epoch", "writer", "wall_ns", "boot_ns", "payload"),
     ),
 }
+TABLES = {"writers": "writer", "runs": "run", "events": "event"}
+"""The tables whose rows are chained, each with the name of its record."""
+CHAIN_COLUMNS = {"name", "count", "hash"}
 STEP_COLUMNS = {"run", "step", "id", "adapter", "contract", "arguments", "key"}
 
 
@@ -50,6 +53,7 @@ def _field(value: str | bytes | int | None) -> bytes:
 
 def complaints(database: Mapping[str, Any]) -> Iterator[str]:
     """Yield each row that does not fit the row before it, or the end of its chain."""
+    yield from _columns(database)
     start = link(bytes(32), "identity", database["identity"])
     ends = {"writers": _follow(start, "writer", database["writers"])}
     yield from ends["writers"][2]
@@ -65,6 +69,20 @@ def complaints(database: Mapping[str, Any]) -> Iterator[str]:
     for name, (count, last, _) in ends.items():
         if found.get(name) != (count, last):
             yield f"the chain of {name} ends elsewhere than its rows"
+
+
+def _columns(database: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where a table or a column is missing, or is one that no hash would cover."""
+    if database.keys() != {"identity", "steps", "chains", *TABLES}:
+        yield f"the tables are {', '.join(sorted(database))}"
+    if database["identity"].keys() != set(COLUMNS["identity"]):
+        yield "identity: it has other columns"
+    if any(row.keys() != CHAIN_COLUMNS for row in database["chains"]):
+        yield "chains: a row has other columns"
+    for table, record in TABLES.items():
+        for number, row in enumerate(database[table], start=1):
+            if row.keys() != {*COLUMNS[record], "hash"}:
+                yield f"{table}, row {number}: it has other columns"
 
 
 def _follow(previous: bytes, record: str, rows: Sequence[Row]) -> tuple[int, str, list[str]]:

@@ -196,6 +196,14 @@ def test_a_source_that_differs_is_named(report: Any) -> None:
     assert not [f for f in verify.findings(again, recorded=True) if f.startswith("sources")]
 
 
+def test_a_report_about_another_spec_than_that_of_its_histories_is_refused(report: Any) -> None:
+    about = {**report["about"], "spec": {**report["about"]["spec"], "moves": "0" * 64}}
+    about["digest"] = judgement.digest_of(about)
+    found = verify.findings({**report, "about": about}, recorded=True)
+    assert len(found) == len([row for row in report["cases"] if row["database"]])
+    assert all("its history is of another spec" in finding for finding in found)
+
+
 def test_the_verifier_runs_on_a_bare_checkout(tmp_path: Path) -> None:
     """Isolated from everything that is installed, with only the checkout on its path."""
     code = (

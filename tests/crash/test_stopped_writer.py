@@ -1,0 +1,186 @@
+"""A writer that is stopped (SIGSTOP) still owns its database: no other takes over, and it goes on.
+
+Such a process looks dead: it answers nobody, and no time limit of anybody is kept. But it may be
+continued at any moment, in the middle of its call, and then it does what is left to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crash.harness import WAIT_SECONDS_MAX, Answer, Lab, Order, Scene, point_of
+from tests.crash.test_ownership import content, is_locked_out
+from tests.crash.verdicts import KINDS
+from tests.crash.worker import DATABASE, LEDGER
+from tests.crash.world import Ledger
+
+BECOMES = {
+    signal.SIGSTOP: (os.WSTOPPED, os.CLD_STOPPED),
+    signal.SIGCONT: (os.WCONTINUED, os.CLD_CONTINUED),
+    signal.SIGKILL: (0, os.CLD_KILLED),
+}
+"""What to wait for after a signal, beside the end of the process, and what the kernel then says."""
+
+KIND = {"idempotent": KINDS["idempotent"], "opaque": KINDS["opaque"]}
+STEP = "first"
+
+
+class Child:
+    """A worker that is this process's own child: only a parent is told that one was stopped."""
+
+    def __init__(self, folder: Path, order: Order) -> None:
+        self._report, report_end = os.pipe()
+        control_end, self._control = os.pipe()
+        words = ["work", str(report_end), str(control_end)]
+        text = json.dumps({**order.__dict__, "folder": str(folder)})
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.crash.worker", *words, text],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=(report_end, control_end),
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(part for part in sys.path if part)},
+        )
+        os.close(report_end)
+        os.close(control_end)
+        self._received = b""
+
+    def hear(self) -> Answer:
+        """Return what it says next; it fails if it ends before, or takes too long."""
+        deadline = time.monotonic() + WAIT_SECONDS_MAX
+        while b"\n" not in self._received:
+            left_seconds = max(0.0, deadline - time.monotonic())
+            assert select.select([self._report], [], [], left_seconds)[0], "it says nothing"
+            part = os.read(self._report, 1 << 16)
+            assert part, f"it has ended with {self.process.wait(WAIT_SECONDS_MAX)}"
+            self._received += part
+        line, _, self._received = self._received.partition(b"\n")
+        said: Answer = json.loads(line)
+        return said
+
+    def release(self) -> None:
+        os.write(self._control, b"!")
+
+    def is_silent(self) -> bool:
+        return not select.select([self._report], [], [], 0)[0]
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal, and return when the kernel says that it has had its effect."""
+        wait, becomes = BECOMES[number]
+        os.killpg(self.process.pid, number)
+        # It cannot refuse. Should it take for ever all the same, it is killed, which is seen below.
+        bound = threading.Timer(WAIT_SECONDS_MAX, self.process.kill)
+        bound.start()
+        try:
+            seen = os.waitid(os.P_PID, self.process.pid, wait | os.WEXITED | os.WNOWAIT)
+        finally:
+            bound.cancel()
+        assert seen is not None
+        assert (seen.si_pid, seen.si_code) == (self.process.pid, becomes)
+
+    def close(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(WAIT_SECONDS_MAX)
+        os.close(self._report)
+        os.close(self._control)
+
+
+@contextlib.contextmanager
+def stopped(folder: Path, order: Order) -> Iterator[Child]:
+    """Start a worker, let it come to its point, and stop it there."""
+    child = Child(folder, order)
+    try:
+        assert point_of(child.hear()["point"]).place == order.stops[0]
+        child.signal(signal.SIGSTOP)
+        yield child
+    finally:
+        child.close()
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def others_are_refused(lab: Lab, scene: Scene, plan: Any, pid: int) -> None:
+    """Let others come to the database of a stopped process: writers change nothing, readers read.
+
+    A reader marks in the shared memory what it reads, so only the files that last are compared.
+    """
+    before = content(scene.folder)
+    for way in ("run", "resume", "cancel"):
+        other = lab.start(scene, Order(acts=[[way]], plan=plan)).answer()
+        assert is_locked_out(other), other
+        (refusal,) = other["outcomes"]
+        assert f"process {pid} (" in refusal["message"]
+        assert content(scene.folder) == before
+    (seen,) = lab.see(scene)
+    assert seen.sound, seen.findings
+    assert not seen.unconfirmed
+    lasting = [name for name in before if not name.endswith("-shm")]
+    assert DATABASE in lasting
+    after = content(scene.folder)
+    assert [after[name] for name in lasting] == [before[name] for name in lasting]
+
+
+@pytest.mark.fault("B01")
+@pytest.mark.invariant("S2")
+@pytest.mark.parametrize("contract", KIND)
+@pytest.mark.parametrize("place", ["before_effect", "after_effect", "before_commit"])
+def test_a_stopped_writer_keeps_its_database_and_goes_on(
+    lab: Lab, contract: str, place: str
+) -> None:
+    """It is stopped in its call, or in the middle of a transaction."""
+    scene = lab.copy(lab.empty)
+    plan = KIND[contract].plan
+    with stopped(scene.folder, Order(acts=[["run"]], plan=plan, stops=[place])) as child:
+        child.release()
+        others_are_refused(lab, scene, plan, child.process.pid)
+        assert child.is_silent()
+        assert state_of(child.process.pid) == "T"
+
+        child.signal(signal.SIGCONT)
+        while "reached" in (said := child.hear()):
+            child.release()
+        assert child.process.wait(WAIT_SECONDS_MAX) == 0
+    (outcome,) = said["outcomes"]
+    assert outcome["state"] == "completed"
+    (seen,) = lab.check(scene._replace(points=tuple(map(point_of, said["points"]))))
+    assert {row["epoch"] for row in seen.rows} == {1}, "another has written"
+    assert {entry.pid for entry in seen.ledger} == {child.process.pid}, "another has called"
+    assert (seen.count("call", STEP), seen.count("effect", STEP)) == (1, 1)
+
+    again = lab.start(scene, Order(acts=[["run"]], plan=plan)).answer()
+    assert again["outcomes"] == [outcome]
+    assert Ledger(scene.folder / LEDGER).entries() == seen.ledger
+
+
+@pytest.mark.parametrize(("contract", "state"), [("idempotent", "completed"), ("opaque", "paused")])
+def test_a_writer_that_is_killed_while_it_is_stopped_leaves_its_database_to_others(
+    lab: Lab, contract: str, state: str
+) -> None:
+    scene = lab.copy(lab.empty)
+    plan = KIND[contract].plan
+    with stopped(scene.folder, Order(acts=[["run"]], plan=plan, stops=["after_effect"])) as child:
+        refused = lab.start(scene, Order(acts=[["resume"]], plan=plan)).answer()
+        assert is_locked_out(refused)
+        child.signal(signal.SIGKILL)
+        assert child.process.wait(WAIT_SECONDS_MAX) == -signal.SIGKILL
+    (outcome,) = lab.start(scene, Order(acts=[["resume"]], plan=plan)).answer()["outcomes"]
+    assert outcome["state"] == state
+    assert [entry.step for entry in Ledger(scene.folder / LEDGER).entries("effect")].count(
+        STEP
+    ) == 1
