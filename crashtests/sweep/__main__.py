@@ -15,6 +15,7 @@ import gc
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -28,12 +29,14 @@ from crashtests.output import write
 from crashtests.subjects import SUBJECTS
 from crashtests.sweep import lanes, only, picture, table, tally, worker
 from crashtests.sweep.bench import Bench
-from crashtests.sweep.scenarios import FULL, QUICK, SCENARIOS
+from crashtests.sweep.scenarios import EACH, FULL, QUICK, SCENARIOS
 from crashtests.sweep.verify import FORMAT
 from crashtests.verify import findings
 
 _MEMORY = Path("/dev/shm")
-CLEAR = "\r\033[K"
+_TERMINATED = 128 + signal.SIGTERM
+_CLEAR = "\r\033[K"
+_TELLS_SECONDS = 15.0
 _ROOM_BYTES = 1 << 30
 
 
@@ -43,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not sys.platform.startswith("linux"):
         print("the sweep needs Linux: its processes are watched through /proc", file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that all is cleared away
     worker.prepare()
     gc.collect()
     gc.freeze()  # else each fork copies what the collector touches
@@ -63,13 +67,18 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--output", type=Path, help="where the report goes (JSON)")
-    parser.add_argument("--quick", action="store_true", help="the first runs, and little more")
+    parser.add_argument("--quick", action="store_true", help="kill in the first runs only")
+    parser.add_argument(
+        "--each", action="store_true", help="also recoveries that begin with equal files"
+    )
     parser.add_argument("--only", type=_pattern, metavar="POINT", help="kill there, and tell")
     parser.add_argument("--lanes", type=int, default=os.cpu_count() or 1, help="side by side")
     parser.add_argument("--scratch", type=Path, help="a folder to work in (default: in memory)")
     parser.add_argument("--json", action="store_true", help="print the totals as JSON")
     parser.add_argument("--quiet", action="store_true", help="print no progress")
     options = parser.parse_args(arguments)
+    if options.quick and options.each:
+        parser.error("--quick and --each are two forms; give one of them")
     if options.lanes < 1:
         parser.error("--lanes is 1 or more")
     return options
@@ -103,7 +112,7 @@ def _again(pattern: only.Pattern, scratch: Path) -> int:
 
 
 def _sweep(options: argparse.Namespace, scratch: Path) -> int:
-    form = QUICK if options.quick else FULL
+    form = QUICK if options.quick else EACH if options.each else FULL
     began = time.monotonic()
     report = sweep(form, scratch, options.lanes, quiet=options.quiet)
     if options.json:
@@ -129,7 +138,7 @@ def sweep(form: str, scratch: Path, side_by_side: int, *, quiet: bool) -> dict[s
     """Return a report; raises `Fooled` if a scenario shows nothing."""
     jobs = [lanes.Job(scenario, SUBJECTS[scenario.subject]) for scenario in SCENARIOS]
     made = about.about(scratch)
-    scenarios = lanes.explore(jobs, form, scratch, side_by_side, _progress(quiet=quiet))
+    scenarios = lanes.explore(jobs, form, scratch, side_by_side, Progress(quiet=quiet))
     return {
         "format": FORMAT,
         "form": form,
@@ -139,20 +148,28 @@ def sweep(form: str, scratch: Path, side_by_side: int, *, quiet: bool) -> dict[s
     }
 
 
-def _progress(*, quiet: bool) -> lanes.Progress:
-    """Return what prints the kills so far: in one line on a terminal, else one a scenario."""
-    kills: dict[str, int] = {}
-    in_place = sys.stderr.isatty()
+class Progress:
+    """Prints the kills so far: in one line on a terminal, else a line now and then."""
 
-    def progress(name: str, kills_so_far: int, *, ended: bool = False) -> None:
-        kills[name] = kills_so_far
-        if ended and not quiet:
-            print(f"{CLEAR if in_place else ''}{name}: {kills_so_far} kills", file=sys.stderr)
-        if in_place and not quiet:
-            line = f"{CLEAR}{sum(kills.values()):7} kills, {name}"
-            print(line, end="", file=sys.stderr, flush=True)
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._in_place = sys.stderr.isatty()
+        self._kills: dict[str, int] = {}
+        self._next = time.monotonic() + _TELLS_SECONDS
 
-    return progress
+    def __call__(self, name: str, kills_so_far: int, *, ended: bool = False) -> None:
+        """Take in what a scenario has come to, and print it."""
+        self._kills[name] = kills_so_far
+        line = f"{sum(self._kills.values()):7} kills"
+        if self._quiet:
+            return
+        if self._in_place:
+            print(f"{_CLEAR}{line}, {name}", end="", file=sys.stderr, flush=True)
+        elif not ended and time.monotonic() > self._next:
+            self._next = time.monotonic() + _TELLS_SECONDS
+            print(line, file=sys.stderr, flush=True)
+        if ended:
+            print(f"{_CLEAR * self._in_place}{name}: {kills_so_far} kills", file=sys.stderr)
 
 
 def reproducers(report: dict[str, Any]) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from crashtests.judgement import digest_of
 from crashtests.sweep.bench import Bench, State
-from crashtests.sweep.scenarios import RUN, paths_of
+from crashtests.sweep.scenarios import EACH, RUN, paths_of
 from crashtests.vfs import Operation
 
 After = tuple[int, ...]
@@ -64,10 +64,10 @@ class Explorer:
         return {**told, "digest": digest_of(told)}
 
     def _starts(self, path: str, left: list[tuple[After, State]]) -> Iterator[tuple[After, State]]:
-        """Yield where the next path begins: after each kill of a run, and after each state else."""
+        """Yield where the next path begins: once in each state, or after each kill of a run."""
         seen: set[State] = set()
         for after, state in left:
-            if (path == RUN and not self._bench.scenario.once_each) or state not in seen:
+            if (path == RUN and self._form == EACH) or state not in seen:
                 yield after, state
             seen.add(state)
 

@@ -14,7 +14,7 @@ from crashtests.independent.history import SENDS
 from crashtests.independent.lifecycle import Lifecycle
 from crashtests.judgement import KILLED, digest_of
 from crashtests.sweep import judge, tally
-from crashtests.sweep.scenarios import FORMS, PATHS, SCENARIOS, Scenario, paths_of
+from crashtests.sweep.scenarios import EACH, FORMS, PATHS, SCENARIOS, Scenario, paths_of
 
 FORMAT = 1
 REPORT_FIELDS = {"format", "form", "about", "scenarios", "totals"}
@@ -86,7 +86,7 @@ def _scenario(told: Told, form: str) -> Iterator[str]:
     yield from _kills(told)
     yield from _kinds(told["kinds"])
     yield from _stages(told, scenario)
-    yield from _paths(told, paths_of(scenario, form), every=not scenario.once_each)
+    yield from _paths(told, paths_of(scenario, form), every=form == EACH)
     lifecycle = Lifecycle()
     for number, end in enumerate(told["ends"]):
         for problem in judge.complaints(scenario, end, lifecycle):
@@ -146,7 +146,7 @@ def _paths(told: Told, expected: tuple[str, ...], *, every: bool) -> Iterator[st
         if not rows or depth >= len(left):
             return
         begun = [tuple(after) for row in rows for after in row["after"]]
-        yield from _begun(path, begun, left[depth], every=every and depth < 2)
+        yield from _begun(path, begun, left[depth], every=every and depth == 1)
         left.append(
             {
                 (*after, number): state

@@ -38,6 +38,7 @@ LATE_SECONDS = 3600.0
 
 _WALL_SECONDS = 1_800_000_000
 _BOOT_SECONDS = 50_000
+_BOOT_ID = "00000000-0000-4000-8000-000000000000"
 _STAGE_SECONDS = 1.0
 _FIRST_RUN = 1
 """Stage of the first run; the process before it has made the database."""
@@ -68,7 +69,7 @@ class SetClock:
         """Return the time that it shows, of one boot."""
         passed_ns = round(self.at_seconds * NANOSECONDS)
         wall_ns = _WALL_SECONDS * NANOSECONDS + passed_ns
-        return Reading(wall_ns, _BOOT_SECONDS * NANOSECONDS + passed_ns, "boot-of-the-sweep")
+        return Reading(wall_ns, _BOOT_SECONDS * NANOSECONDS + passed_ns, _BOOT_ID)
 
     def pass_until(self, wall_seconds: float) -> None:
         """Let time pass until the wall clock shows that, and a moment more."""
