@@ -22,7 +22,7 @@ VOID := $(shell test -x $(RUN) && test "$$(cat $(PACKAGE) 2>&1)" = "$(MADE_FOR)"
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all check format generate readme wheel install clean $(VOID)
+.PHONY: help demo test test-all evidence evidence-record check format generate readme wheel install clean $(VOID)
 .PHONY: check-format check-lint check-types check-imports check-spec
 
 help: ## List the targets.
@@ -37,6 +37,13 @@ test: $(DEVELOPMENT) ## Run the tests that belong to every change (three minutes
 
 test-all: $(DEVELOPMENT) ## Run the tests that take too long for `make test`, and only those.
 	@$(PYTEST) -m slow $(PYTEST_ARGS)
+
+evidence: $(DEVELOPMENT) ## Renew the recorded results that are quick to make, if their sources have changed.
+	@$(RUN) -m crashtests.verify results/crash-matrix.json > /dev/null && echo "results/crash-matrix.json: up to date" || \
+	  $(RUN) -m crashtests.reproduce --output results/crash-matrix.json
+
+evidence-record: evidence ## Renew the recorded results that take long, too.
+	@$(RUN) -m crashtests.sweep --output results/crash-sweep.json
 
 check: check-format check-lint check-types check-imports check-spec ## Check layout, lint, types, layers, and generated files.
 

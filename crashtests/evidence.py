@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_replay.store.reader import Reader
+from crashtests.child import Fooled
 from crashtests.subjects import LEDGER
 from crashtests.worker import DATABASE
 
@@ -35,6 +36,36 @@ def database_of(folder: Path) -> Rows | None:
             else:
                 rows[table] = row
     return rows
+
+
+def rows_of(path: Path) -> Rows:
+    """Return all rows of a history, read with the SQLite that Python brings along, and alone.
+
+    For a copy that nobody else has open: the close may move the log into the database. Raises
+    `Fooled` if it cannot be read.
+    """
+    try:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.row_factory = sqlite3.Row
+            return _tables(connection)
+    except sqlite3.Error as error:
+        raise Fooled(f"{path}: what a process left cannot be read: {error}") from error
+
+
+def _tables(connection: sqlite3.Connection) -> Rows:
+    (identity,) = _table(connection, "identity")
+    del identity["one"]  # the number of the only row, which no export has and no chain covers
+    rows: Rows = {"identity": identity}
+    for name in ("writers", "runs", "chains"):
+        rows[name] = _table(connection, f"{name} order by 1")
+    for name in ("steps", "events"):
+        rows[name] = _table(connection, f"{name} order by 1, 2")
+    return rows
+
+
+def _table(connection: sqlite3.Connection, source: str) -> list[Rows]:
+    found = connection.execute(f"select * from {source}")  # noqa: S608 - our own words
+    return [{name: _plain(row[name]) for name in row.keys()} for row in found]  # noqa: SIM118
 
 
 def _plain(value: object) -> object:

@@ -294,24 +294,9 @@ def _finishes(evidence: Evidence, case: Case, lifecycle: Lifecycle) -> Iterator[
             last = len(events) - (events[-1]["event"] == "adopt")
             database = {**database, "events": events[:last]}
         end = history.replay(database, run, lifecycle)
-        if finish["outcome"] != _expected_words(end, database):
-            yield f"finishes[{number}].outcome: the rows say {_expected_words(end, database)}"
-
-
-def _expected_words(end: history.End, database: Evidence) -> dict[str, Any]:
-    """Return what the runtime must say of a run of one step that has come to this end."""
-    step = database["steps"][0]
-    doubt = {
-        "step": step["id"],
-        "attempt": end.attempts[0],
-        "key": step["key"],
-        "why": end.reason,
-    }
-    return {
-        "state": end.run_state,
-        "results": dict(end.results),
-        "in_doubt": [doubt] if end.states[0] == "in_doubt" else [],
-    }
+        words = history.words_of(end, history.steps_of(database, run))
+        if finish["outcome"] != words:
+            yield f"finishes[{number}].outcome: the rows say {words}"
 
 
 def _verdict(evidence: Evidence, case: Case, lifecycle: Lifecycle) -> Iterator[str]:

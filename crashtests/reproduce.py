@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -19,9 +18,11 @@ from typing import Any
 
 from crashtests import about, judgement, picture, table
 from crashtests.cases import CASES, Case
+from crashtests.child import Fooled
 from crashtests.evidence import database_of, ledger_of
 from crashtests.independent.lifecycle import Lifecycle
-from crashtests.parent import Fooled, Worker
+from crashtests.output import write
+from crashtests.parent import Worker
 from crashtests.verify import FORMAT, findings
 
 Report = dict[str, Any]
@@ -92,21 +93,6 @@ def reproduce(cases: Sequence[Case], progress: Callable[[str], None]) -> Report:
         return {"format": FORMAT, "about": about.about(Path(scratch)), "cases": rows}
 
 
-def write(report: Report, output: Path) -> list[Path]:
-    """Write the report, its table and its picture; each is whole or not there."""
-    output.parent.mkdir(parents=True, exist_ok=True)
-    texts = {
-        output: json.dumps(report, indent=1, sort_keys=True) + "\n",
-        output.with_suffix(".md"): table.render(report),
-        output.with_suffix(".svg"): picture.render(report),
-    }
-    for path, text in texts.items():
-        beside = path.with_name(f".{path.name}.new")
-        beside.write_text(text, encoding="utf-8")
-        os.replace(beside, path)
-    return list(texts)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make a report, and return 0 if it is sound."""
     parser = argparse.ArgumentParser(prog="python -m crashtests.reproduce", description=__doc__)
@@ -118,7 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Fooled as problem:
         print(f"no report was made: {problem}", file=sys.stderr)
         return 1
-    paths = write(report, options.output)
+    text = json.dumps(report, indent=1, sort_keys=True) + "\n"
+    pages = {".md": table.render(report), ".svg": picture.render(report)}
+    paths = write(options.output, {options.output.suffix: text, **pages})
     found = findings(report)
     for finding in found:
         print(finding, file=sys.stderr)

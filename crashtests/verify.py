@@ -1,101 +1,43 @@
-"""Judge a report of the crash matrix, trusting nothing in it and nothing of the runtime.
+"""Judge a report, trusting nothing in it and nothing of the runtime.
 
     python -m crashtests.verify results/crash-matrix.json [--recorded]
 
-Uses the standard library and `spec/*.toml` only, so it runs on a bare clone. It computes every
-chain anew, replays every history through the spec's tables, derives each outcome from the rows, and
-checks that each kill was reached, that it was a SIGKILL, and that the cases are exactly the
-expected ones. It compares the sources with the checkout; `--recorded` accepts a difference there,
-and there alone.
+Reads the report of the matrix and that of the sweep, by what is in it. Uses the standard library
+and `spec/*.toml` only, so it runs on a bare clone. It computes every chain anew, replays every
+history through the spec's tables, derives each outcome from the rows, and checks that each kill was
+reached, that it was a SIGKILL, and that the cases are exactly the expected ones. It compares the
+sources with the checkout; `--recorded` accepts a difference there, and there alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from crashtests import judgement, sources
+from crashtests import judgement, provenance
 from crashtests.cases import CASES
-from crashtests.independent.history import Impossible
-from crashtests.independent.lifecycle import SPEC_FOLDER, Lifecycle, file_digest
+from crashtests.independent.lifecycle import Lifecycle
+from crashtests.sweep import verify as sweep
 
 FORMAT = 1
-ABOUT_FIELDS = {
-    *("created", "revision", "clean", "python", "sqlite", "platform", "file_system"),
-    *("spec", "sources", "digest"),
-}
-_FORMS = {
-    "created": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ",
-    "revision": r"[0-9a-f]{40}|unknown",
-    "python": r"3\.\d+\.\d+\S*",
-    "sqlite": r"3\.\d+\.\d+",
-    "platform": r"\S+ \S+ \S+",
-    "file_system": r"\S+",
-}
-_DIGEST = r"[0-9a-f]{64}"
-_SOURCE = r"(spec|runtime/agent_replay|crashtests)/[a-z0-9_/]+\.(py|sql|toml)"
 EMPTY = "the report holds no case"
 
 
 def findings(report: Any, *, recorded: bool = False) -> list[str]:
     """Return what is wrong with a report, each with its place; nothing if it holds."""
+    if isinstance(report, dict) and "scenarios" in report:
+        return sweep.findings(report, recorded=recorded)
     if not isinstance(report, dict) or report.keys() != {"format", "about", "cases"}:
         return ["the report: it is not an object with format, about and cases"]
     if type(report["format"]) is not int or report["format"] != FORMAT:
         return [f"format: {report['format']!r}, and this verifier knows {FORMAT}"]
-    found = [f"about: {problem}" for problem in _guarded(_about, report["about"])]
-    if not recorded:
-        found += [f"sources: {said}" for said in _drift(report)]
+    found = provenance.findings(report["about"], recorded=recorded)
     found += list(_cases(report["cases"]))
-    return found + list(_guarded(_written_under, report))
-
-
-def _guarded(judge: Any, *given: Any) -> Iterator[str]:
-    """Yield what `judge` yields; what it stumbles over is a malformed report, and named."""
-    try:
-        yield from judge(*given)
-    except (KeyError, IndexError) as error:
-        yield f"malformed: {error} is missing"
-    except (TypeError, ValueError, AttributeError, Impossible) as error:
-        yield f"malformed: {error}"
-
-
-def _about(about: Mapping[str, Any]) -> Iterator[str]:
-    for field in sorted(about.keys() ^ ABOUT_FIELDS):
-        yield f"the field {field!r} is {'missing' if field in ABOUT_FIELDS else 'foreign'}"
-    for field, form in _FORMS.items():
-        if not re.fullmatch(form, about[field]):
-            yield f"{field}: {about[field]!r} is not of the form {form}"
-    if type(about["clean"]) is not bool:
-        yield "clean: it is true or false"
-    if about["digest"] != judgement.digest_of(about):
-        yield "digest: something about the report was changed"
-    yield from _spec(about["spec"], about["sources"])
-
-
-def _spec(spec: Mapping[str, Any], recorded: Mapping[str, str]) -> Iterator[str]:
-    """Yield what is wrong with what a report says of its spec."""
-    if spec.keys() != {"version", "moves", "files"}:
-        yield "spec: it has version, moves and files"
-    if type(spec["version"]) is not int or spec["version"] != Lifecycle().version:
-        yield f"spec.version: {spec['version']}, the checkout has {Lifecycle().version}"
-    digests = {**recorded, "spec.moves": spec["moves"], "spec.files": spec["files"]}
-    for name, digest in digests.items():
-        if not re.fullmatch(_DIGEST, digest):
-            yield f"{name}: {digest!r} is no SHA-256"
-    for name in recorded:
-        if not re.fullmatch(_SOURCE, name):
-            yield f"sources: {name!r} is not one of the files that a result can depend on"
-    here = sources.hashes()
-    names = ("spec/step.toml", "spec/run.toml")
-    unchanged = all(recorded[name] == here[name] for name in names)
-    if unchanged and spec["files"] != file_digest(SPEC_FOLDER):
-        yield "spec.files: it is not the digest of the files whose hashes stand beside it"
+    return found + list(provenance.guarded(_written_under, report))
 
 
 def _written_under(report: Mapping[str, Any]) -> Iterator[str]:
@@ -108,15 +50,6 @@ def _written_under(report: Mapping[str, Any]) -> Iterator[str]:
             yield f"case {row['case']!r}: its history is of another spec than about.spec.moves"
 
 
-def _drift(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield each source that differs from the one that the report was made with."""
-
-    def compare() -> Iterator[str]:
-        yield from sources.drift(report["about"]["sources"])
-
-    yield from _guarded(compare)
-
-
 def _cases(rows: Any) -> Iterator[str]:
     if not isinstance(rows, list) or not rows:
         yield f"cases: {EMPTY}"
@@ -127,7 +60,7 @@ def _cases(rows: Any) -> Iterator[str]:
     by_name = {case.name: case for case in CASES}
     for name, row in zip(names, rows, strict=True):
         if name in by_name:
-            for problem in _guarded(judgement.complaints, row, by_name[name], lifecycle):
+            for problem in provenance.guarded(judgement.complaints, row, by_name[name], lifecycle):
                 yield f"case {name!r}, {problem}"
 
 
@@ -167,12 +100,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for finding in found:
         print(finding)
     if options.recorded and not found:
-        for said in _drift(report):
+        for said in provenance.drift(report["about"]):
             print(f"accepted, since --recorded was given: {said}")
     if not found:
-        kills = sum(len(row["kills"]) for row in report["cases"])
-        print(f"{options.report}: {len(report['cases'])} cases with {kills} kills hold")
+        print(f"{options.report}: {_summary(report)}")
     return 1 if found else 0
+
+
+def _summary(report: Any) -> str:
+    if "scenarios" in report:
+        return sweep.summary(report)
+    kills = sum(len(row["kills"]) for row in report["cases"])
+    return f"{len(report['cases'])} cases with {kills} kills hold"
 
 
 if __name__ == "__main__":

@@ -2,26 +2,33 @@
 
     python -m crashtests.worker FOLDER SUBJECT ACT [--stop CHECKPOINT]
 
-At its checkpoint it announces where it is, on a descriptor that the harness gave it, and waits. It
-never goes on from there: either it is killed, or its standard input is closed, since the harness
-has died, and it ends. What it came to is said in the same way.
+At its checkpoint it announces where it is, and waits. It never goes on from there: either it is
+killed, or the harness has died, and it ends. What it came to is said in the same way.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
 from collections.abc import Callable
 
-from agent_replay import Adapter, Event, Evidence, Json, Outcome, Request, Runtime
+from agent_replay import Event, Evidence, Json, Outcome, Request, Runtime
 from crashtests.cases import AFTER_ACKNOWLEDGEMENT, AFTER_EFFECT, AFTER_REQUEST, IN_RECOVERY
-from crashtests.subjects import FOLDER_VARIABLE, SUBJECTS, Subject, adapter_of, named
+from crashtests.child import REPORTS_ON, WAITS_ON, Line
+from crashtests.subjects import (
+    FOLDER_VARIABLE,
+    SUBJECTS,
+    Subject,
+    adapter_of,
+    described,
+    named,
+    plan,
+    watched,
+)
 
-ANNOUNCES_VARIABLE = "CRASHTESTS_ANNOUNCES"
-WAITS_ON = 0
+LINE = Line(REPORTS_ON, WAITS_ON)
 DATABASE = "runs.db"
 RUN = "case"
 STEP = "act"
@@ -29,11 +36,6 @@ NAMESPACE = "crash-matrix"
 SETTLING_SECONDS_MAX = 30.0
 MISLED = 9
 """Exit code of a worker that the harness has left alone."""
-
-
-def say(**said: object) -> None:
-    """Tell the harness something."""
-    os.write(int(os.environ[ANNOUNCES_VARIABLE]), json.dumps(said, sort_keys=True).encode() + b"\n")
 
 
 class Stop:
@@ -45,39 +47,20 @@ class Stop:
     def reach(self, checkpoint: str, **about: Json) -> None:
         """Announce the checkpoint and wait there, if it is the one."""
         if checkpoint == self._checkpoint:
-            say(checkpoint=checkpoint, pid=os.getpid(), **about)
-            os.read(WAITS_ON, 1)
+            LINE.say(checkpoint=checkpoint, pid=os.getpid(), **about)
+            LINE.wait()
             os._exit(MISLED)
 
 
-def watched(subject: Subject, stop: Stop) -> Adapter:
-    """Return the adapter with a checkpoint before and after its call, of the same identity."""
-    inner = adapter_of(subject)
+def reach_around(stop: Stop) -> Callable[[str, Request], None]:
+    """Return what is told around each call, and reaches the checkpoints there."""
+    checkpoints = {"call": AFTER_REQUEST, "reply": AFTER_EFFECT}
 
-    def call(request: Request) -> Json:
-        about: dict[str, Json] = {"attempt": request.attempt, "key": request.key}
-        stop.reach(AFTER_REQUEST, **about)
-        result = inner.call(request)
-        stop.reach(AFTER_EFFECT, **about)
-        return result
+    def reach(place: str, request: Request) -> None:
+        if place in checkpoints:
+            stop.reach(checkpoints[place], attempt=request.attempt, key=request.key)
 
-    outer = Adapter(
-        call, name=inner.name, version=inner.version, terms=inner.terms, probe=inner.probe
-    )
-    outer.source = inner.source
-    return outer
-
-
-def plan(subject: Subject) -> dict[str, Json]:
-    """Return the plan of one step."""
-    adapter = adapter_of(subject)
-    step: dict[str, Json] = {
-        "id": STEP,
-        "adapter": adapter.identity,
-        "contract": adapter.terms.contract.value,
-        "arguments": subject.arguments,
-    }
-    return {"plan": 1, "steps": [step]}
+    return reach
 
 
 def on_event(act: str, stop: Stop) -> Callable[[str, Event], None]:
@@ -135,7 +118,7 @@ def work(folder: str, name: str, act: str, checkpoint: str | None) -> None:
     stop = Stop(checkpoint)
     with Runtime(
         os.path.join(folder, DATABASE),
-        adapters=[watched(subject, stop)],
+        adapters=[watched(adapter_of(subject), reach_around(stop))],
         namespace=NAMESPACE,
         on_event=on_event(act, stop),
         log_bytes=0,
@@ -143,23 +126,11 @@ def work(folder: str, name: str, act: str, checkpoint: str | None) -> None:
         if act == "reconcile":
             outcome = inspect_and_reconcile(runtime, subject, folder)
         elif act == "resume":
-            outcome = settled(lambda: runtime.run(RUN, plan(subject)))
+            outcome = settled(lambda: runtime.run(RUN, plan(subject, [STEP])))
         else:
-            outcome = runtime.run(RUN, plan(subject))
+            outcome = runtime.run(RUN, plan(subject, [STEP]))
         stop.reach(IN_RECOVERY if act == "resume" else "", event="outcome")
-        say(finished=act, pid=os.getpid(), outcome=described(outcome))
-
-
-def described(outcome: Outcome) -> dict[str, Json]:
-    """Return what the runtime says that the run came to."""
-    return {
-        "state": outcome.state.value,
-        "results": {step: outcome.results[step] for step in outcome.results},
-        "in_doubt": [
-            {"step": doubt.step, "attempt": doubt.attempt, "key": doubt.key, "why": doubt.why}
-            for doubt in outcome.in_doubt
-        ],
-    }
+        LINE.say(finished=act, pid=os.getpid(), outcome=described(outcome))
 
 
 def work_blindly(folder: str, checkpoint: str | None) -> None:
@@ -169,7 +140,7 @@ def work_blindly(folder: str, checkpoint: str | None) -> None:
     request = Request(RUN, STEP, "baseline", 1, subject.arguments, None)
     adapter_of(subject).call(request)
     stop.reach(AFTER_EFFECT, attempt=1, key=request.key)
-    say(finished="run", pid=os.getpid(), outcome={"state": "completed"})
+    LINE.say(finished="run", pid=os.getpid(), outcome={"state": "completed"})
 
 
 def main() -> int:

@@ -1,4 +1,10 @@
-"""A database's histories replayed through the spec's tables, row by row."""
+"""A database's histories replayed through the spec's tables, row by row.
+
+That only permitted moves are there, in permitted combinations (S6), that a terminal state is final
+(S5), that epochs and attempts never go back (S7), that a step moves only when the one before it has
+succeeded (S15), that a key rests on what no retry changes (S11), and that the state is the fold of
+the rows (S9), is so checked by other code than the runtime's.
+"""
 
 from __future__ import annotations
 
@@ -71,6 +77,16 @@ def replay(database: Mapping[str, Any], run: Row, lifecycle: Lifecycle) -> End:
     if events[-1]["event"] == "adopt":
         raise Impossible(f"seq {len(events)}: an adopt is never alone")
     return replayed.end()
+
+
+def words_of(end: End, steps: Sequence[Row]) -> dict[str, Any]:
+    """Return what the runtime must say of a run that has come to this end."""
+    doubts = [
+        {"step": step["id"], "attempt": attempt, "key": step["key"], "why": end.reason}
+        for step, state, attempt in zip(steps, end.states, end.attempts, strict=True)
+        if state == "in_doubt"
+    ]
+    return {"state": end.run_state, "results": dict(end.results), "in_doubt": doubts}
 
 
 class _Replay:

@@ -291,7 +291,7 @@ def test_an_interrupt_is_not_retried_and_comes_out(interrupt: str, tool: str, la
 @pytest.mark.fault("I06")
 @pytest.mark.parametrize(
     ("interrupt", "status"),
-    [("KeyboardInterrupt", int(signal.SIGINT)), ("SystemExit", 7 << 8), ("CancelledError", 1 << 8)],
+    [("KeyboardInterrupt", -signal.SIGINT), ("SystemExit", 7), ("CancelledError", 1)],
 )
 def test_an_interrupted_program_ends_with_the_status_of_one(
     interrupt: str, status: int, lab: Lab
@@ -349,7 +349,7 @@ def test_a_tool_that_kills_its_process_is_not_called_for_ever(fate: Fate, lab: L
         if number == fate.deaths:
             views += lab.see(scene)
     views += lab.see(scene)
-    assert statuses == [int(signal.SIGKILL)] * fate.deaths + [0] * (RESUMES - fate.deaths)
+    assert statuses == [-signal.SIGKILL] * fate.deaths + [0] * (RESUMES - fate.deaths)
     first, last = views
     assert last.sound, last.findings
     assert last.rows == first.rows, "a resume added to a run that waits or has ended"

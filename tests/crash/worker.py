@@ -15,41 +15,33 @@ parent can reap. It judges nothing: it tells what a worker said, and the raw wai
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import gc
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import apsw
 
 from agent_replay import Evidence, Outcome, ReplayError, Runtime
 from agent_replay.errors import NoSuchRun
 from agent_replay.events import Event
-from agent_replay.lifecycles.step import Contract
-from agent_replay.machine import run_lifecycle, step_lifecycle
 from agent_replay.store.reader import Reader
 from agent_replay.store.verify import verify
+from crashtests.child import Child, Fooled, Line, fork
+from crashtests.subjects import warm_up
 from tests.crash.world import Ledger, Point, SetClock, World, tools
 
 RUN = "r"
 NAMESPACE = "crash tests"
 DATABASE = "runs.db"
 LEDGER = "ledger"
-
-ORPHANED = 71
-"""Exit status of a worker whose server has gone."""
-BROKEN = 72
-"""Exit status of a worker that failed by itself; the traceback is on its standard error."""
 
 WORLD = World()
 TOOLS = tools(WORLD)
@@ -58,12 +50,11 @@ Order = dict[str, Any]
 Answer = dict[str, Any]
 
 
-class Line:
-    """A worker's line to whoever stops it: it counts points, and waits at those it was told of."""
+class Course:
+    """What a worker passes: it counts points, and waits at those it was told of."""
 
-    def __init__(self, report: int, control: int, order: Order) -> None:
-        self._report = report
-        self._control = control
+    def __init__(self, line: Line, order: Order) -> None:
+        self._line = line
         self._stops = order["stops"]
         self._waits = order["waits"]
         self._delays = order["delays"]
@@ -77,22 +68,17 @@ class Line:
         if delay_seconds := self._delays.get(point.place):
             time.sleep(delay_seconds)
         if number in self._stops or point.place in self._stops:
-            self.say({"reached": number, "point": point, "told": self._told})
-            if self._waits and not os.read(self._control, 1):
-                os._exit(ORPHANED)
+            self._line.say(reached=number, point=point, told=self._told)
+            if self._waits:
+                self._line.wait()
 
     def tell(self, _run: str, row: Event) -> None:
         """Note what the runtime tells of, which must be durable by then (the `on_event` hook)."""
         self._told.append((row.seq, row.hash.hex()))
         self.reach(Point("told", (row.event,)))
 
-    def say(self, said: Answer) -> None:
-        left = json.dumps(said).encode() + b"\n"
-        while left:
-            left = left[os.write(self._report, left) :]
 
-
-def watch(connection: apsw.Connection, line: Line) -> None:
+def watch(connection: apsw.Connection, course: Course) -> None:
     """Reach a point before BEGIN, before the commit takes place, and after COMMIT has returned."""
     rows: list[str] = []
 
@@ -100,7 +86,7 @@ def watch(connection: apsw.Connection, line: Line) -> None:
         words = statement.split(maxsplit=3)
         if words[0] == "begin":
             rows.clear()
-            line.reach(Point("before_begin"))
+            course.reach(Point("before_begin"))
         elif words[:3] == ["insert", "into", "runs"]:
             rows.append("register")
         elif words[:3] == ["insert", "into", "events"]:
@@ -108,12 +94,12 @@ def watch(connection: apsw.Connection, line: Line) -> None:
         return True
 
     def committing() -> bool:
-        line.reach(Point("before_commit", tuple(rows)))
+        course.reach(Point("before_commit", tuple(rows)))
         return False
 
     def ended(statement: dict[str, Any]) -> None:
         if statement["sql"].strip() == "commit":
-            line.reach(Point("after_commit", tuple(rows)))
+            course.reach(Point("after_commit", tuple(rows)))
 
     connection.exec_trace = trace
     connection.set_commit_hook(committing)
@@ -126,13 +112,13 @@ def watch(connection: apsw.Connection, line: Line) -> None:
 class Worker:
     """One process with at most one runtime, which is opened by the first act that needs it."""
 
-    def __init__(self, order: Order, line: Line) -> None:
+    def __init__(self, order: Order, course: Course) -> None:
         self._order = order
-        self._line = line
+        self._course = course
         self._path = os.path.join(order["folder"], DATABASE)
         self._clock = SetClock(order["at_seconds"])
         ledger = Ledger(os.path.join(order["folder"], LEDGER))
-        WORLD.enter(ledger, self._clock, line.reach, self._cancel_beside)
+        WORLD.enter(ledger, self._clock, course.reach, self._cancel_beside)
         self._opened: Runtime | None = None
         self._kept: list[object] = []
 
@@ -143,14 +129,14 @@ class Worker:
             outcomes = [self._act(*act) for act in self._order["acts"]]
             if self._opened is not None:
                 self._opened.close()
-                self._line.reach(Point("closed"))
+                self._course.reach(Point("closed"))
         finally:
             apsw.connection_hooks.remove(self._watch)
-        return {"outcomes": outcomes, "points": self._line.points}
+        return {"outcomes": outcomes, "points": self._course.points}
 
     def _watch(self, connection: apsw.Connection) -> None:
         if os.path.basename(connection.filename) == DATABASE:
-            watch(connection, self._line)
+            watch(connection, self._course)
 
     def _act(self, name: str, *arguments: Any) -> Answer:
         try:
@@ -161,7 +147,7 @@ class Worker:
             if self._order["let_out"]:
                 raise
             return {"raised": type(error).__name__}
-        self._line.reach(Point("returned", (name,)))
+        self._course.reach(Point("returned", (name,)))
         return came
 
     @property
@@ -172,11 +158,11 @@ class Worker:
                 adapters=TOOLS,
                 attempts_max=self._order["attempts_max"],
                 namespace=NAMESPACE,
-                on_event=self._line.tell,
+                on_event=self._course.tell,
                 clock=self._clock,
                 log_bytes=self._order["log_bytes"],
             )
-            self._line.reach(Point("opened"))
+            self._course.reach(Point("opened"))
         return self._opened
 
     # acts of the runtime
@@ -236,7 +222,7 @@ class Worker:
     # acts of others
 
     def barrier(self) -> None:
-        self._line.reach(Point("barrier"))
+        self._course.reach(Point("barrier"))
 
     def pass_by(self, seconds: float) -> Answer:
         self._clock.at_seconds += seconds
@@ -313,22 +299,12 @@ def said(outcome: Outcome) -> Answer:
     }
 
 
-def work(report: int, control: int, order: Order) -> None:
+def work(order: Order, line: Line) -> None:
     """Carry an order out and say what came of it."""
-    line = Line(report, control, order)
-    line.say(Worker(order, line).work())
+    line.say(**Worker(order, Course(line, order)).work())
 
 
 # --- the server -------------------------------------------------------------------------------
-
-
-class Slot(NamedTuple):
-    """A worker that has not been reaped, with the server's ends of its two pipes."""
-
-    pid: int
-    report: int
-    control: int
-    received: bytearray
 
 
 class Server:
@@ -337,7 +313,7 @@ class Server:
     def __init__(self, commands: int, replies: int) -> None:
         self._commands = commands
         self._replies = replies
-        self._slots: dict[int, Slot] = {}
+        self._children: dict[int, Child] = {}
 
     def serve(self) -> None:
         """Answer each line until there are no more, and leave no worker behind."""
@@ -347,116 +323,62 @@ class Server:
                     reply = self._answer(**json.loads(line))
                     os.write(self._replies, json.dumps(reply).encode() + b"\n")
         finally:
-            for pid in list(self._slots):
-                self.kill(pid)
+            for child in self._children.values():
+                child.close()
 
     def _answer(self, do: str, **arguments: Any) -> Answer:
-        if arguments.get("pid", 0) not in {0, *self._slots}:
+        if arguments.get("pid", 0) not in {0, *self._children}:
             return {"unknown": True}
         does: Callable[..., Answer] = getattr(self, do)
         return does(**arguments)
 
     def start(self, order: Order) -> Answer:
-        report, report_end = os.pipe()
-        control_end, control = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            self._become_a_worker(report_end, control_end, [report, control], order)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.setpgid(pid, pid)  # as the worker does; whoever is first
-        os.close(report_end)
-        os.close(control_end)
-        self._slots[pid] = Slot(pid, report, control, bytearray())
-        return {"pid": pid}
-
-    def _become_a_worker(
-        self, report: int, control: int, ours: list[int], order: Order
-    ) -> NoReturn:
-        try:
-            os.setpgid(0, 0)
-            # Else one worker would hold another's line open, and would not see its own end.
-            for slot in self._slots.values():
-                ours += [slot.report, slot.control]
-            for descriptor in [*ours, self._commands, self._replies]:
-                os.close(descriptor)
-            if order["fresh"]:
-                become_an_interpreter(report, control, order)
-            work(report, control, order)
-            os._exit(0)
-        except BaseException:  # noqa: BLE001 - no error may lead a worker back into the server
-            traceback.print_exc()
-            sys.stderr.flush()
-        finally:
-            os._exit(BROKEN)
+        # Else one worker would hold another's line open, and would not see its own end.
+        closes = [self._commands, self._replies]
+        for child in self._children.values():
+            closes += child.descriptors
+        begin = become_an_interpreter if order["fresh"] else work
+        child = fork(lambda line: begin(order, line), closes)
+        self._children[child.pid] = child
+        return {"pid": child.pid}
 
     def listen(self, pid: int, seconds: float) -> Answer:
-        """Tell what the worker says next: a line, its end with the wait status, or nothing yet."""
-        slot = self._slots[pid]
-        deadline = time.monotonic() + seconds
-        while b"\n" not in slot.received:
-            left_seconds = max(0.0, deadline - time.monotonic())
-            if not select.select([slot.report], [], [], left_seconds)[0]:
-                return {"silent": True}
-            part = os.read(slot.report, 1 << 16)
-            if not part:
-                return {"ended": self._reap(pid)}
-            slot.received.extend(part)
-        line, _, rest = bytes(slot.received).partition(b"\n")
-        slot.received[:] = rest
-        return {"said": json.loads(line)}
+        """Tell what the worker says next: a line, its end with the code, or nothing yet."""
+        try:
+            said = self._children[pid].hear(seconds)
+        except Fooled:
+            return {"silent": True}
+        return {"ended": self._children.pop(pid).reap()} if said is None else {"said": said}
 
     def release(self, pid: int) -> Answer:
-        os.write(self._slots[pid].control, b"!")
+        self._children[pid].release()
         return {}
 
     def kill(self, pid: int) -> Answer:
-        """Kill the worker with all that it started.
-
-        Tells its wait status, whether it was dead before, and whether it had said more.
-        """
-        report = self._slots[pid].report
-        dead = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
-        os.killpg(pid, signal.SIGKILL)
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-        more = bool(self._slots[pid].received)
-        if not more and select.select([report], [], [], 0)[0]:
-            more = bool(os.read(report, 1))  # else it is the end of the pipe
-        return {"ended": self._reap(pid), "dead": dead, "more": more}
-
-    def _reap(self, pid: int) -> int:
-        """Wait for the worker's end, and end what it has left in its group."""
-        slot = self._slots.pop(pid)
-        os.close(slot.report)
-        os.close(slot.control)
-        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-        os.killpg(pid, signal.SIGKILL)  # while it is not reaped, its number is nobody else's
-        _, status = os.waitpid(pid, 0)
-        return status
+        """Kill the worker with all that it started; tell its termination, and if it was no kill."""
+        child = self._children.pop(pid)
+        try:
+            return {"ended": child.kill()}
+        except Fooled as problem:
+            return {"ended": child.termination, "fooled": str(problem)}
 
 
-def become_an_interpreter(report: int, control: int, order: Order) -> NoReturn:
+def become_an_interpreter(order: Order, line: Line) -> NoReturn:
     """Go on as a worker in a new interpreter, where hashes of texts are others."""
-    for descriptor in (report, control):
+    for descriptor in line.descriptors:
         os.set_inheritable(descriptor, True)
     module = [sys.executable, "-m", "tests.crash.worker"]
-    arguments = ["work", str(report), str(control), json.dumps(order)]
+    arguments = ["work", *map(str, line.descriptors), json.dumps(order)]
     os.execve(
         sys.executable, module + arguments, {**os.environ, "PYTHONHASHSEED": order["hash_seed"]}
     )
-
-
-def warm_up() -> None:
-    """Make what the runtime makes when it is first needed, lest each worker makes it anew."""
-    run_lifecycle()
-    for contract in Contract:
-        step_lifecycle(contract)
 
 
 def main(role: str, *arguments: str) -> None:
     """Be a server or a worker."""
     if role == "work":
         report, control, order = arguments
-        work(int(report), int(control), json.loads(order))
+        work(json.loads(order), Line(int(report), int(control)))
         return
     warm_up()
     gc.collect()

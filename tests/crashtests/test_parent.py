@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from crashtests import cases
+from crashtests.child import Fooled
 from crashtests.evidence import database_of, ledger_of
-from crashtests.parent import Fooled, Worker
+from crashtests.parent import Worker
 from crashtests.reproduce import run_case
 
 
@@ -45,7 +46,7 @@ def test_a_worker_that_fails_says_why(tmp_path: Path) -> None:
 
 def test_a_worker_that_dies_by_itself_was_not_killed(tmp_path: Path) -> None:
     with Worker(tmp_path, "idempotent", "run", cases.AFTER_EFFECT) as worker:
-        os.kill(worker._process.pid, signal.SIGTERM)
+        os.kill(worker.pid, signal.SIGTERM)
         with pytest.raises(Fooled):
             worker.killed_at(cases.AFTER_EFFECT)
 

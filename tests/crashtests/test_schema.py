@@ -18,7 +18,7 @@ import pytest
 from agent_replay.lifecycles.coupling import PERMITTED
 from agent_replay.lifecycles.run import RunEvent, RunState
 from agent_replay.lifecycles.step import Actor, Contract, StepEvent, StepState
-from crashtests import cases, judgement, verify
+from crashtests import cases, judgement, provenance, verify
 from crashtests.cases import CASES, Case
 from crashtests.independent import chains
 from crashtests.independent.history import Impossible
@@ -233,7 +233,7 @@ def fields(name: str) -> set[str]:
 @pytest.mark.parametrize(
     ("name", "known"),
     [
-        ("about", verify.ABOUT_FIELDS),
+        ("about", provenance.ABOUT_FIELDS),
         ("case", judgement.CASE_FIELDS),
         ("kill", judgement.KILL_FIELDS),
         ("finish", judgement.FINISH_FIELDS),
@@ -254,7 +254,7 @@ def test_the_forms_are_those_of_the_verifier() -> None:
         name: pattern.removeprefix("^(").removesuffix(")$(?!\\n)")
         for name, pattern in found.items()
         if pattern is not None
-    } == verify._FORMS
+    } == provenance.FORMS
     assert SCHEMA["properties"]["format"]["const"] == verify.FORMAT
     assert str(verify.FORMAT) == SCHEMA["$id"].rpartition(":")[2]
 

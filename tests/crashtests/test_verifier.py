@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from crashtests import judgement, sources, verify
+from crashtests import judgement, provenance, sources, verify
 from crashtests.cases import CASES, HEADLINE
 from crashtests.independent.lifecycle import Lifecycle
 
@@ -96,7 +96,7 @@ DAMAGES: dict[str, Callable[[Any, Path_], bool]] = {
 
 def judged(record: Any, name: str) -> list[str]:
     case = next(case for case in CASES if case.name == name)
-    return list(verify._guarded(judgement.complaints, record, case, LIFECYCLE))
+    return list(provenance.guarded(judgement.complaints, record, case, LIFECYCLE))
 
 
 @pytest.mark.fault("M04")

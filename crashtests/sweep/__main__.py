@@ -1,0 +1,164 @@
+"""Kill real processes at every input and output of the history, and around each effect.
+
+    python -m crashtests.sweep --output work/crash-sweep.json
+    python -m crashtests.sweep --quick
+    python -m crashtests.sweep --only opaque:recovery@17:op=41
+
+Writes the report, a table in Markdown and a picture beside it, and judges them before it says that
+it is done. The kill points are those that a process passes when nobody disturbs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from crashtests import about
+from crashtests.child import Fooled
+from crashtests.output import write
+from crashtests.subjects import SUBJECTS
+from crashtests.sweep import lanes, only, picture, table, tally, worker
+from crashtests.sweep.bench import Bench
+from crashtests.sweep.scenarios import FULL, QUICK, SCENARIOS
+from crashtests.sweep.verify import FORMAT
+from crashtests.verify import findings
+
+_MEMORY = Path("/dev/shm")
+CLEAR = "\r\033[K"
+_ROOM_BYTES = 1 << 30
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Sweep, and return 0 if nothing is wrong, 1 if something is, 2 for a wrong command."""
+    options = _options(arguments)
+    if not sys.platform.startswith("linux"):
+        print("the sweep needs Linux: its processes are watched through /proc", file=sys.stderr)
+        return 2
+    worker.prepare()
+    gc.collect()
+    gc.freeze()  # else each fork copies what the collector touches
+    try:
+        with tempfile.TemporaryDirectory(prefix="crash-sweep-", dir=_place(options)) as scratch:
+            if options.only:
+                return _again(options.only, Path(scratch))
+            return _sweep(options, Path(scratch))
+    except Fooled as problem:
+        print(f"no report was made: {problem}", file=sys.stderr)
+        return 1
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m crashtests.sweep",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--output", type=Path, help="where the report goes (JSON)")
+    parser.add_argument("--quick", action="store_true", help="the first runs, and little more")
+    parser.add_argument("--only", type=_pattern, metavar="POINT", help="kill there, and tell")
+    parser.add_argument("--lanes", type=int, default=os.cpu_count() or 1, help="side by side")
+    parser.add_argument("--scratch", type=Path, help="a folder to work in (default: in memory)")
+    parser.add_argument("--json", action="store_true", help="print the totals as JSON")
+    parser.add_argument("--quiet", action="store_true", help="print no progress")
+    options = parser.parse_args(arguments)
+    if options.lanes < 1:
+        parser.error("--lanes is 1 or more")
+    return options
+
+
+def _pattern(text: str) -> only.Pattern:
+    try:
+        return only.pattern_of(text)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(str(problem)) from None
+
+
+def _place(options: argparse.Namespace) -> Path | None:
+    """Return where to work: SIGKILL takes nothing that the kernel holds, so memory will do."""
+    if options.scratch is not None:
+        return Path(options.scratch)
+    has_room = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ROOM_BYTES
+    return _MEMORY if has_room and os.access(_MEMORY, os.W_OK) else None
+
+
+def _again(pattern: only.Pattern, scratch: Path) -> int:
+    """Kill at the points of a pattern, and print a line for each."""
+    subject = SUBJECTS[pattern.scenario.subject]
+    found = 0
+    for point, told in only.again(Bench(pattern.scenario, subject, scratch), pattern):
+        found += 1
+        print(f"{point.name(pattern.scenario.name)} {told}")
+    if not found:
+        print("no process comes to that operation", file=sys.stderr)
+    return 0 if found else 1
+
+
+def _sweep(options: argparse.Namespace, scratch: Path) -> int:
+    form = QUICK if options.quick else FULL
+    began = time.monotonic()
+    report = sweep(form, scratch, options.lanes, quiet=options.quiet)
+    if options.json:
+        print(json.dumps(report["totals"], indent=1))
+    elif not options.quiet:
+        print(table.totals(report))
+    found = findings(report)
+    for finding in found:
+        print(finding, file=sys.stderr)
+    for line in reproducers(report):
+        print(f"reproduce with: python -m crashtests.sweep --only {line}", file=sys.stderr)
+    if options.output:
+        text = json.dumps(report, sort_keys=True, separators=(",", ":")) + "\n"
+        pages = {".md": table.render(report), ".svg": picture.render(report)}
+        write(options.output, {options.output.suffix: text, **pages})
+    kills = sum(row["kills"] for row in report["totals"])
+    seconds = time.monotonic() - began
+    print(f"{kills} kills in {seconds:.0f} s, {len(found)} findings", file=sys.stderr)
+    return 1 if found else 0
+
+
+def sweep(form: str, scratch: Path, side_by_side: int, *, quiet: bool) -> dict[str, Any]:
+    """Return a report; raises `Fooled` if a scenario shows nothing."""
+    jobs = [lanes.Job(scenario, SUBJECTS[scenario.subject]) for scenario in SCENARIOS]
+    made = about.about(scratch)
+    scenarios = lanes.explore(jobs, form, scratch, side_by_side, _progress(quiet=quiet))
+    return {
+        "format": FORMAT,
+        "form": form,
+        "about": made,
+        "scenarios": scenarios,
+        "totals": tally.totals(scenarios),
+    }
+
+
+def _progress(*, quiet: bool) -> lanes.Progress:
+    """Return what prints the kills so far: in one line on a terminal, else one a scenario."""
+    kills: dict[str, int] = {}
+    in_place = sys.stderr.isatty()
+
+    def progress(name: str, kills_so_far: int, *, ended: bool = False) -> None:
+        kills[name] = kills_so_far
+        if ended and not quiet:
+            print(f"{CLEAR if in_place else ''}{name}: {kills_so_far} kills", file=sys.stderr)
+        if in_place and not quiet:
+            line = f"{CLEAR}{sum(kills.values()):7} kills, {name}"
+            print(line, end="", file=sys.stderr, flush=True)
+
+    return progress
+
+
+def reproducers(report: dict[str, Any]) -> list[str]:
+    """Return for each thing that must not be the name of one kill after which it was."""
+    return sorted(set(tally.failures(report["scenarios"])))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
