@@ -20,6 +20,7 @@ RUN_APART = {
     "tests/cli/tools.py": "the adapters of commands; those that die are given to processes only",
     "tests/crash/worker.py": "the server and its workers",
     "tests/crash/world.py": "the tools of workers",
+    "tests/crashtests/fooling.py": "workers that would fool who kills them",
     "tests/storage/actors.py": "the actors, each a program of its own",
 }
 """Files whose code runs in processes that tests have started."""
