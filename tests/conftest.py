@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
 import os
 import secrets
 import shutil
@@ -141,6 +142,23 @@ class Tally:
             terminalreporter.write_line(
                 f"tests: {len(self.collected)} collected, {len(self.ran)} ran"
             )
+            for line in recorded_earlier():
+                terminalreporter.write_line(line)
+
+
+def recorded_earlier() -> Iterator[str]:
+    """Yield for each recorded result whose sources went on how many of them did."""
+    recorded = sorted((ROOT / "results").glob("*.json"))
+    if not recorded:
+        return
+    from crashtests import sources  # here, since this file is also tried away from the checkout
+
+    for path in recorded:
+        about = json.loads(path.read_text(encoding="utf-8")).get("about")
+        changed = [] if about is None else sources.drift(about["sources"])
+        if changed:
+            name = path.relative_to(ROOT).as_posix()
+            yield f"{name}: recorded before {len(changed)} of its sources changed; make evidence"
 
 
 class Process(NamedTuple):
