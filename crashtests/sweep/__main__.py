@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import json
 import os
 import shutil
@@ -37,6 +38,7 @@ _MEMORY = Path("/dev/shm")
 _TERMINATED = 128 + signal.SIGTERM
 _CLEAR = "\r\033[K"
 _TELLS_SECONDS = 15.0
+_REPRODUCERS_MAX = 10
 _ROOM_BYTES = 1 << 30
 
 
@@ -122,7 +124,7 @@ def _sweep(options: argparse.Namespace, scratch: Path) -> int:
     found = findings(report)
     for finding in found:
         print(finding, file=sys.stderr)
-    for line in reproducers(report):
+    for line in itertools.islice(tally.failures(report["scenarios"]), _REPRODUCERS_MAX):
         print(f"reproduce with: python -m crashtests.sweep --only {line}", file=sys.stderr)
     if options.output:
         text = json.dumps(report, sort_keys=True, separators=(",", ":")) + "\n"
@@ -170,11 +172,6 @@ class Progress:
             print(line, file=sys.stderr, flush=True)
         if ended:
             print(f"{_CLEAR * self._in_place}{name}: {kills_so_far} kills", file=sys.stderr)
-
-
-def reproducers(report: dict[str, Any]) -> list[str]:
-    """Return for each thing that must not be the name of one kill after which it was."""
-    return sorted(set(tally.failures(report["scenarios"])))
 
 
 if __name__ == "__main__":

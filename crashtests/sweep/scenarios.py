@@ -21,8 +21,8 @@ BLIND = ""
 class Scenario(NamedTuple):
     """An adapter under a supervisor.
 
-    `subject` names the adapter, `contract` what it promises. With `late`, whoever recovers comes
-    after the key window has lapsed, and the provider has forgotten every key by then. With
+    `subject` names the adapter, `contract` what it promises. With `late`, each process comes after
+    the key window of the one before it has lapsed, and the provider has forgotten its keys. With
     `patient`, he comes again from the moment at which a probe's answer counts. With `creates`, the
     processes that are killed make the database, and open it for the first time, and do no more:
     that is the same for all contracts. In the other scenarios there is a database, and it is empty.

@@ -34,7 +34,7 @@ LOG_BYTES = 1 << 15
 ROUNDS_MAX = 3
 """How often a patient supervisor comes again; once for each step is enough."""
 LATE_SECONDS = 3600.0
-"""How much later whoever recovers comes in a late scenario: past the windowed adapter's window."""
+"""How long after the process before it one comes in a late scenario: past the adapter's window."""
 
 _WALL_SECONDS = 1_800_000_000
 _BOOT_SECONDS = 50_000
@@ -113,8 +113,8 @@ def _reach(place: str) -> None:
 def _run(order: Order) -> Json:
     """Run the plan, or resume the run, as a supervisor of the scenario would."""
     scenario = order.scenario
-    late_seconds = LATE_SECONDS if scenario.late and order.stage > _FIRST_RUN else 0
-    clock = SetClock(order.stage * _STAGE_SECONDS + late_seconds)
+    between_seconds = LATE_SECONDS if scenario.late else _STAGE_SECONDS
+    clock = SetClock(order.stage * between_seconds)
     adapter = subjects.adapter_of(order.subject)
     with Runtime(
         os.path.join(order.folder, DATABASE),
