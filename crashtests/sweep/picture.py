@@ -36,7 +36,7 @@ _MEANINGS = {
 }
 _SIGNS = {"write": "w", "sync": "s", "lock": "·", "truncate": "t", "delete": "d", "rename": "n"}
 _SIGN_OF_TOOL = {"call": "▼", "reply": "▲", "probe": "▼", "answer": "▲"}
-_LEFT, _TOP, _CELL, _BAND, _GAP = 190, 96, 8, 18, 26
+_LEFT, _TOP, _CELL, _BAND, _GAP = 190, 112, 8, 18, 26
 _BANDS = {"run": "first run", "recovery": "recovery", "recovery-of-recovery": "recovery of that"}
 
 
@@ -75,11 +75,17 @@ def _heading(report: Mapping[str, Any]) -> Iterator[str]:
         "▼ the tool is about to be called  ▲ it has answered",
         colour="#475569",
     )
+    yield _text(
+        16,
+        62,
+        "A gap: the kill left the same files as the one before, which are recovered from once.",
+        colour="#475569",
+    )
     words = {word for word in WORDS if any(row.get(word) for row in report["totals"])} | {"once"}
     x = 16
     for word in (word for word in WORDS if word in words):
-        yield f'<rect x="{x}" y="58" width="12" height="12" fill="{COLOURS[word]}"/>'
-        yield _text(x + 18, 68, _MEANINGS[word])
+        yield f'<rect x="{x}" y="76" width="12" height="12" fill="{COLOURS[word]}"/>'
+        yield _text(x + 18, 86, _MEANINGS[word])
         x += 40 + 7 * len(_MEANINGS[word])
 
 

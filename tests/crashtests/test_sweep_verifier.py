@@ -24,7 +24,7 @@ from tests.crashtests.test_verifier import DAMAGES, leaves, parent_of
 RESULTS = Path(__file__).resolve().parent.parent.parent / "results"
 RECORDED = RESULTS / "crash-sweep.json"
 SCENARIO = "opaque"
-EVERY = 7
+EVERY = 23
 """Of so many leaves one is damaged in the short test; each in the long one."""
 
 KILLS_MIN = 10_000
