@@ -79,6 +79,15 @@ class WriterWay:
         """Forget all writers but the first so many."""
         del self._stores[writers:]
 
+    def stores(self) -> tuple[Store, ...]:
+        """Return the stores of the writers that have come."""
+        return tuple(self._stores)
+
+    def restore(self, stores: Sequence[Store]) -> None:
+        """Go on with these stores, the latest of which is reopened where the world is now."""
+        self._stores = list(stores)
+        stores[-1].reopen(lambda: self._world.connection)
+
     def offer(self, seen: Seen, draft: Draft, writer: str, reading: int) -> str:
         """Offer a row; "" if it was taken."""
         store = self._store(writer)

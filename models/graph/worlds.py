@@ -111,8 +111,12 @@ class World:
         run_id: str,
         payload: str,
         before: str = "",
+        nested: bool = True,
     ) -> None:
-        """Register the run, after another one if `before` gives it an id."""
+        """Register the run, after another one if `before` gives it an id.
+
+        Unless `nested`, the store's transactions are left as they ship, and nothing can be undone.
+        """
         self.connection = connection
         self.contracts = contracts
         self.clock = clock
@@ -121,14 +125,20 @@ class World:
         if before:
             self._register(before)
         self.registration, self.steps = self._register(run_id)
-        connection.cursor_factory = NestedCursor
         self.execute = apsw.Cursor(connection).execute
-        self.execute("begin")
+        if nested:
+            connection.cursor_factory = NestedCursor
+            self.execute("begin")
 
     def _register(self, run_id: str) -> tuple[Registration, list[StepRow]]:
         unnumbered, steps = registered(self.store.identity.namespace, run_id, self.contracts)
         history, _ = self.store.register(unnumbered, steps, lambda history: ())
         return history.registration, list(history.steps)
+
+    def restore(self, connection: apsw.Connection) -> None:
+        """Go on in another copy of the database."""
+        self.connection = connection
+        self.execute = apsw.Cursor(connection).execute
 
     def start(self) -> Seen:
         """Return what is seen before the first event."""
@@ -203,13 +213,20 @@ def keep(connection: apsw.Connection) -> None:
     """Alter nothing."""
 
 
-def first_world(contracts: tuple[str, ...], alter: Alteration = keep) -> World:
+def first_world(
+    contracts: tuple[str, ...], alter: Alteration = keep, *, nested: bool = True
+) -> World:
     """Return a world in a file that the package has made, read as an image."""
     connection = connect_memory()
     connection.deserialize("main", new_file())
     alter(connection)
     return World(
-        connection, contracts, clock=Readings(1_000), run_id="run", payload='{"result":null}'
+        connection,
+        contracts,
+        clock=Readings(1_000),
+        run_id="run",
+        payload='{"result":null}',
+        nested=nested,
     )
 
 

@@ -20,6 +20,7 @@ from models.graph.bounds import BOUNDS, Bounds
 from models.graph.command import main
 from models.graph.compare import Total, compare, expected_of, tasks
 from models.graph.expected import product_size
+from models.graph.images import walk_by_images
 from models.graph.refused import RefusedByHand, RefusedByWriter
 from models.graph.walk import Walk
 from models.graph.ways import ShellWay, WriterWay
@@ -264,3 +265,33 @@ def test_a_difference_is_told_as_a_story_with_exit_code_1(
     assert "plan: idempotent then queryable; way in: writer" in said
     assert "1. " in said
     assert "the graphs are DIFFERENT" in said
+
+
+# --- transactions as they ship ------------------------------------------------------------------
+
+
+def by_images(plan: tuple[str, str], bounds: Bounds, alter: Alteration = keep) -> tuple[int, int]:
+    """Return how many states and edges the walk by images is short of those expected."""
+    expected = expected_of(plan, bounds)
+    graph = expected.graph()
+    walked = walk_by_images(plan, graph, expected.initial, alter)
+    assert walked.states <= graph.keys()
+    assert (walked.other == []) == (walked.edges == sum(map(len, graph.values())))
+    return len(graph) - len(walked.states), len(walked.other)
+
+
+def test_committed_transactions_have_the_same_graph() -> None:
+    assert by_images(("read_only", "opaque"), Bounds(attempts=(1, 1), epochs=2)) == (0, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plan", [("idempotent", "queryable"), ("queryable", "idempotent")])
+def test_committed_transactions_have_the_same_graph_in_full(plan: tuple[str, str]) -> None:
+    assert by_images(plan, Bounds(attempts=(2, 1), epochs=2)) == (0, 0)
+
+
+def test_committed_transactions_with_another_graph_are_told_apart() -> None:
+    alter = permitting("delete from permitted where event = 'abandon'")
+    states, edges = by_images(("read_only", "opaque"), TINY, alter)
+    assert states > 0
+    assert edges > 0
