@@ -11,6 +11,7 @@ import os
 from collections import defaultdict
 from typing import NamedTuple
 
+from agent_replay.errors import DamagedHistory
 from agent_replay.store.reader import Reader
 
 
@@ -166,20 +167,28 @@ def _row(event: dict[str, object], boots: dict[int, str]) -> Row:
 
 def _number(row: dict[str, object], column: str) -> int:
     value = row[column]
-    assert isinstance(value, int), f"{column} is an integer in the shipped schema"
+    if not isinstance(value, int):
+        raise _damage(column, value)
     return value
 
 
 def _blob(row: dict[str, object], column: str) -> bytes:
     value = row[column]
-    assert isinstance(value, bytes), f"{column} is a blob in the shipped schema"
+    if not isinstance(value, bytes):
+        raise _damage(column, value)
     return value
+
+
+def _damage(column: str, value: object) -> DamagedHistory:
+    return DamagedHistory(
+        f"{column} is {value!a:.80}, and a history never holds that; run verify on the file"
+    )
 
 
 def _object(text: object) -> dict[str, object]:
     """Return the JSON object that a text is; an empty one if it is none, which has no reason."""
     try:
         value = json.loads(str(text))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

@@ -34,7 +34,7 @@ BOUNDS = {
     "quick": Bounds(
         attempts=(2, 1),
         epochs=2,
-        plans=(("idempotent", "queryable"), ("opaque", "read_only")),
+        plans=(("idempotent", "read_only"), ("opaque", "queryable")),
     ),
     # The first step: a request, then two more attempts, in every order of resend and refute. The
     # second: one attempt more, so that two refutes can each be followed by a request and a resend.

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -340,6 +341,19 @@ def test_the_command_answers_by_its_exit_code(
     assert main([str(nothing)]) == 2
     assert main([str(tmp_path / "missing.db")]) == 2
     assert str(nothing) in capsys.readouterr().err
+
+
+def test_a_damaged_file_is_judged_or_refused_and_never_a_traceback(lived: Path) -> None:
+    sound = lived.read_bytes()
+    random = Random(7)
+    judged = 0
+    for _ in range(60):
+        damaged = bytearray(sound)
+        for _ in range(3):
+            damaged[random.randrange(100, len(damaged))] ^= 1 << random.randrange(8)
+        lived.write_bytes(damaged)
+        judged += main([str(lived)]) != 2
+    assert judged > 0
 
 
 def test_every_contract_of_a_permitted_row_can_be_judged() -> None:
