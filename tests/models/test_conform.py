@@ -256,6 +256,31 @@ def test_a_reply_in_an_epoch_that_has_not_called_is_found() -> None:
     assert finding.legal == "suspend by recovery (died)"
 
 
+@pytest.mark.invariant("S7")
+def test_an_epoch_that_has_not_adopted_the_run_is_found() -> None:
+    story = requested("opaque").then("suspend", "recovery", IN_DOUBT, epoch=2, why="died")
+    (finding,) = story.findings()
+    assert finding.legal == "any other event in epoch 1, or adopt in a later one"
+    twice = requested("opaque").then("adopt", "recovery", REQUESTED, epoch=1)
+    (finding,) = twice.findings()
+    assert finding.found == "adopt in epoch 1 of a run in epoch 1"
+
+
+def test_a_refute_lets_window_and_refusals_begin_anew() -> None:
+    """The refusal after it speaks of all that is open, and the window starts with its request."""
+    story = requested("idempotent").then(
+        "suspend", "recovery", IN_DOUBT, at=70, why="window_lapsed"
+    )
+    evidence = story.evidence(1, no_request_can_land=True)
+    story.then("refute", "operator", "planned running resume", at=80, evidence=evidence)
+    story.then("request", "runtime", REQUESTED, at=90)
+    story.then("resend", "runtime", REQUESTED, at=130, why="raised")
+    assert story.findings() == []
+    story.rows.pop()
+    story.then("reject", "runtime", "failed failed fail", at=130, why="refused")
+    assert story.findings() == []
+
+
 def test_more_attempts_than_the_limit_and_the_grants_are_found() -> None:
     story = requested("read_only").then("resend", "runtime", REQUESTED, why="raised")
     assert story.findings() == []
