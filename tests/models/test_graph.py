@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import apsw
 import pytest
@@ -18,11 +19,11 @@ from agent_replay.store.sql import text_of
 from models.graph import worlds
 from models.graph.bounds import BOUNDS, Bounds
 from models.graph.command import main
-from models.graph.compare import Total, compare, expected_of, tasks
+from models.graph.compare import Comparison, Task, Total, compare, expected_of, tasks
 from models.graph.expected import product_size
 from models.graph.images import walk_by_images
 from models.graph.refused import RefusedByHand, RefusedByWriter
-from models.graph.walk import Walk
+from models.graph.walk import Difference, Walk
 from models.graph.ways import ShellWay, WriterWay
 from models.graph.worlds import Alteration, first_world, keep, second_world
 
@@ -145,8 +146,22 @@ def test_the_complete_graphs_are_equal(capsys: pytest.CaptureFixture[str]) -> No
     assert said["product_rows"] == {"expected": len(PERMITTED), "gone_along": len(PERMITTED)}
 
 
-def test_nothing_walked_is_not_equal() -> None:
+def totalled(one: Comparison) -> Total:
+    total = Total()
+    total.add(one)
+    return total
+
+
+def test_equal_means_as_many_states_and_edges_and_no_difference() -> None:
     assert not Total().equal
+    sound = compare(Task(("read_only", "opaque"), TINY, False))
+    assert totalled(sound).equal
+    difference = Difference("extra edge", PLAN, "shell", (), "", "")
+    assert not totalled(replace(sound, differences=(difference,))).equal
+    for walk in sound.walks:
+        for short in (replace(walk, edges=walk.edges - 1), replace(walk, states=walk.states - 1)):
+            walks = tuple(short if other is walk else other for other in sound.walks)
+            assert not totalled(replace(sound, walks=walks)).equal
 
 
 # --- different ----------------------------------------------------------------------------------
@@ -222,6 +237,58 @@ def test_a_fold_that_forgets_is_a_difference(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(worlds, "advance", forgetful)
     assert {difference.kind for difference in by_writer().differences} >= {"extra edge"}
+
+
+@pytest.mark.invariant("S7")
+def test_a_former_writer_that_may_go_on_is_a_difference() -> None:
+    lax = judging(
+        lambda sql: sql.replace("and writer.epoch = (select max(epoch) from writers)", "")
+    )
+    for walk in (by_hand(lax), by_writer(lax)):
+        assert "written by the former" in walk.differences[0].says
+
+
+@pytest.mark.invariant("S9")
+def test_a_head_that_moves_elsewhere_is_a_contradiction() -> None:
+    found = re.search(r"create trigger events_move_the_head .*?\nend;", TRIGGERS, re.DOTALL)
+    assert found is not None
+    stuck = re.sub(r"attempt   = .*", "attempt   = attempt,", found[0])
+    assert stuck != found[0]
+
+    def alter(connection: apsw.Connection) -> None:
+        connection.execute("drop trigger events_move_the_head")
+        connection.execute(stuck)
+
+    walk = by_hand(alter)
+    assert walk.differences[0].kind == "contradiction"
+    assert walk.differences[0].says.startswith("the head says")
+
+
+def test_a_reader_that_tells_another_state_is_a_contradiction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken = history.RunHistory.take
+
+    def miscount(told: history.RunHistory, event: Event) -> None:
+        taken(told, event)
+        told.open = told.open._replace(grants=0)
+
+    monkeypatch.setattr(history.RunHistory, "take", miscount)
+    difference = by_writer().differences[0]
+    assert difference.kind == "contradiction"
+    assert difference.says.startswith("the reader tells")
+
+
+def test_a_state_that_no_way_leads_to_is_missing() -> None:
+    expected = expected_of(PLAN, TINY)
+    graph = expected.graph()
+    nowhere = expected.initial._replace(run_state="cancelling")
+    assert nowhere not in graph
+    world = first_world(PLAN)
+    walk = Walk(world, WriterWay(world), expected, {**graph, nowhere: {}})
+    walk.run()
+    (difference,) = walk.differences
+    assert difference.kind == "missing state"
 
 
 @pytest.mark.slow
