@@ -3,7 +3,8 @@
 In every state, by hand: each event of a step and of a run by each actor, unless the spec permits
 it, with one of the couplings; each move that it permits, with a wrong coupling; and by a writer
 that may not write it. By the shipped writer: each event by one of the actors, and what is permitted
-by a writer that may not write it. Which coupling and which actor goes in turn, from state to state.
+by a writer that may not write it. Which coupling and which actor goes in turn, from state to state;
+so do the actors by hand where the run is of an earlier epoch, which is refused for that alone.
 
 Once for each head, which is all that the triggers can see of a state: every event by every actor,
 by both ways; by hand with every coupling, as a move of the step and of the run (if the run is of
@@ -48,10 +49,8 @@ class RefusedByWriter:
     def offers(self, state: State, seen: Seen, turn: int, *, everything: bool) -> Iterator[Offer]:
         """Make each offer; see `Refused`."""
         allowed = permitted_by_holder(self._expected, state)
-        actors = len(self._expected.vocabulary.actors)
-        for number, candidate in enumerate(self._candidates):
-            in_turn = (turn + number // actors) % actors == number % actors
-            if (everything or in_turn) and (candidate.event, candidate.actor) not in allowed:
+        for candidate in _in_turn(self._candidates, turn, everything=everything):
+            if (candidate.event, candidate.actor) not in allowed:
                 yield _made(self._way, seen, candidate.drafts[0], HOLDER)
         yield from others_offers(self._way, self._expected, state, seen)
 
@@ -68,7 +67,9 @@ class RefusedByHand:
     def offers(self, state: State, seen: Seen, turn: int, *, everything: bool) -> Iterator[Offer]:
         """Make each offer; see `Refused`."""
         allowed = permitted_by_holder(self._expected, state)
-        for number, candidate in enumerate(self._candidates):
+        owned = state.epoch == state.held  # else the epoch refuses it before its moves are judged
+        offered = _in_turn(self._candidates, turn, everything=everything or owned)
+        for number, candidate in enumerate(offered):
             if (candidate.event, candidate.actor) not in allowed:
                 draft = candidate.drafts[(turn + number) % len(candidate.drafts)]
                 yield _made(self._way, seen, _led_on(draft, state), HOLDER)
@@ -79,9 +80,7 @@ class RefusedByHand:
             if coupling != " ".join(lead.move.run_moves):
                 yield _made(self._way, seen, _draft_of(lead)._replace(coupled=coupling), HOLDER)
         if everything:
-            if (
-                state.epoch == state.held
-            ):  # else the epoch refuses it before its moves are looked at
+            if owned:
                 yield from self._every_row(state, seen, leads)
             yield from self._wrong_columns(seen, leads)
             yield from self._tampering()
@@ -105,6 +104,19 @@ class RefusedByHand:
     def _tampering(self) -> Iterator[Offer]:
         for statement in STATEMENTS:
             yield f"{statement!r}", self._way.tamper(statement)
+
+
+def _in_turn(every: list[Candidate], turn: int, *, everything: bool) -> Iterable[Candidate]:
+    """Return all candidates, or each event by one of the actors: by the next one in the next
+    turn."""
+    actors = len({candidate.actor for candidate in every})
+    if everything:
+        return every
+    return [
+        candidate
+        for number, candidate in enumerate(every)
+        if (turn + number // actors) % actors == number % actors
+    ]
 
 
 # --- what is offered ----------------------------------------------------------------------------
