@@ -82,9 +82,10 @@ class Driver:
         """Draft what is owed to an open step without calling anything: for a cancel with no live
         driver."""
         known = self._remembered()
-        for act in decide(self._situation(known, self._run.now())):
+        now = self._run.now()
+        for act in decide(self._situation(known, now)):
             if isinstance(act, Append):
-                self._draft(act, known, self._run.now())
+                self._draft(act, known, now)
 
     # --- appending ------------------------------------------------------------------------------
 
@@ -107,7 +108,9 @@ class Driver:
             if known.news is News.READY:
                 self._commit()
                 run.store.checkpoint_if_due()
-            acts = decide(self._situation(known, run.now()))
+            # A row carries the time at which it was decided: read later, it could contradict it.
+            now = run.now()
+            acts = decide(self._situation(known, now))
             if not acts:
                 self._commit()
                 return None
@@ -115,7 +118,7 @@ class Driver:
                 if isinstance(act, Act):
                     self._commit()
                     return act
-                known = self._draft(act, known, run.now())
+                known = self._draft(act, known, now)
 
     def _draft(self, act: Append, known: Known, now: Reading) -> Known:
         """Draft one row and return the news that follows from it."""
