@@ -1,8 +1,8 @@
 """The invariants of the spec as conditions on the model's states, each with its witnesses.
 
-S1, S5, S6, S7, S8, S10 and S12 are also claimed of single events, where these are made (models/world/).
-S9 and S14 and L4 speak of edges and paths: models/analysis.py. S11 is about the key's text, which
-no model has.
+S1, S5, S6, S7, S8, S10 and S12 are also claimed of single events, where these are made: in
+models/world/. S9, S14 and L4 speak of edges and paths: models/graphs.py. S11 is about the text of
+the key, which no model has.
 """
 
 from __future__ import annotations
@@ -258,5 +258,6 @@ def eventually(world: World) -> tuple[Eventually, ...]:
             found.append(Eventually("L2", says, doubt, negated(doubt)))
         if bounds.operator and not bounds.abandons:
             says = f"evidence takes step {step} out of doubt"
-            found.append(Eventually("L3", says, doubt, negated(doubt)))
+            granted = world.grants.is_not(bounds.grants_max)
+            found.append(Eventually("L3", says, both(doubt, granted), negated(doubt)))
     return tuple(found)

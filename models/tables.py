@@ -8,7 +8,7 @@ tables: `with_rows` and `with_decisions` make one.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -61,60 +61,70 @@ def with_rows(tables: Tables, changed: Callable[[Key, Permitted], Permitted | No
 
 
 class Case(NamedTuple):
-    """What is owed wherever it is so; what is None does not matter."""
+    """What is owed wherever it is so, on any of these news; a reading that is None does not matter.
+
+    `state` is None where nothing is owed whatever it is.
+    """
 
     run_state: RunState
     state: StepState | None
-    news: News | None
-    attempts_left: bool | None
-    window_open: bool | None
-    bound_passed: bool | None
-    earlier_unresolved: bool | None
+    news: tuple[News, ...]
+    readings: tuple[bool | None, ...]
     acts: Acts
+
+
+READINGS = ("attempts_left", "window_open", "bound_passed", "earlier_unresolved")
+Readings = tuple[bool | None, ...]
 
 
 def cases(decisions: Decisions, contract: Contract) -> Iterator[Case]:
     """Yield the decisions for one contract as few cases, which exclude each other and leave nothing
     out: what engines are given that cannot call the function."""
-    rows = {
-        tuple(getattr(situation, name) for name in Case._fields[:-1]): acts
-        for situation, acts in decisions.items()
-        if situation.contract is contract
-    }
-    for known, acts in _split(rows, ()):
-        yield Case(*known, *(None,) * (len(Case._fields) - 1 - len(known)), acts)  # type: ignore[arg-type]
+    for run_state in dict.fromkeys(situation.run_state for situation in decisions):
+        rows = {
+            situation: acts
+            for situation, acts in decisions.items()
+            if situation.contract is contract and situation.run_state is run_state
+        }
+        if set(rows.values()) == {NOTHING_OWED}:
+            yield Case(run_state, None, tuple(News), (None,) * len(READINGS), NOTHING_OWED)
+            continue
+        for state in StepState:
+            yield from _of_state(rows, run_state, state)
 
 
-Values = tuple[object, ...]
+def _of_state(rows: Decisions, run_state: RunState, state: StepState) -> Iterator[Case]:
+    """Yield the cases of one state, those together that differ only in their news."""
+    together: dict[tuple[Readings, Acts], list[News]] = {}
+    for news in News:
+        by_readings = {
+            tuple(getattr(situation, name) for name in READINGS): acts
+            for situation, acts in rows.items()
+            if situation.state is state and situation.news is news
+        }
+        for known, acts in _split(by_readings, ()):
+            together.setdefault((known, acts), []).append(news)
+    for (known, acts), several in together.items():
+        yield Case(run_state, state, tuple(several), known, acts)
 
 
-def _split(rows: Mapping[Values, Acts], known: Values) -> Iterator[tuple[Values, Acts]]:
-    """Yield values and acts, asking only for what matters, one place after another.
-
-    State and news are left out only where nothing is owed: what is written has its state by name.
-    """
+def _split(rows: Mapping[Readings, Acts], known: Readings) -> Iterator[tuple[Readings, Acts]]:
+    """Yield readings and acts, asking one reading after another, and only for what matters."""
     place = len(known)
     outcomes = set(rows.values())
-    if outcomes == {NOTHING_OWED} and place or len(outcomes) == 1 and place >= _NAMED:
-        yield known, outcomes.pop()
+    if len(outcomes) == 1:
+        yield (*known, *(None,) * (len(READINGS) - place)), outcomes.pop()
         return
-    slices: dict[object, dict[Values, Acts]] = {}
-    for values, acts in rows.items():
-        slices.setdefault(values[place], {})[values] = acts
-    if place >= _NAMED and _alike(slices.values(), place):
-        yield from _split(next(iter(slices.values())), (*known, None))
-        return
-    for value, part in slices.items():
-        yield from _split(part, (*known, value))
-
-
-_NAMED = Case._fields.index("news") + 1
-
-
-def _alike(slices: Iterable[Mapping[Values, Acts]], place: int) -> bool:
-    """Return whether it makes no difference which of these the value at a place picks."""
-    first, *others = (
-        {values[:place] + values[place + 1 :]: acts for values, acts in part.items()}
-        for part in slices
+    no, yes = (
+        {readings: acts for readings, acts in rows.items() if readings[place] is value}
+        for value in (False, True)
     )
-    return all(other == first for other in others)
+    if _others(no, place) == _others(yes, place):
+        yield from _split(no, (*known, None))
+        return
+    yield from _split(no, (*known, False))
+    yield from _split(yes, (*known, True))
+
+
+def _others(rows: Mapping[Readings, Acts], place: int) -> dict[Readings, Acts]:
+    return {readings[:place] + readings[place + 1 :]: acts for readings, acts in rows.items()}

@@ -6,6 +6,7 @@ that ends at a limit is incomplete: it says nothing.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -143,6 +144,6 @@ def path(
     states.reverse()
     commands = [
         next(place for place, target in program.edges(one, []) if target == after)
-        for one, after in zip(states, states[1:], strict=False)
+        for one, after in itertools.pairwise(states)
     ]
     return tuple(states), tuple(program.model.commands[place] for place in commands)

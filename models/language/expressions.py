@@ -211,21 +211,24 @@ def _joined(operator: Operator, left: int, right: int) -> int:
             return left - right
 
 
+def parts_of(expression: Expression) -> tuple[Expression, ...]:
+    """Return the expressions that an expression is made of."""
+    match expression:
+        case Constant() | Read():
+            return ()
+        case All(parts) | Any(parts):
+            return parts
+        case Not(part):
+            return (part,)
+        case Choice(condition, then, otherwise):
+            return condition, then, otherwise
+        case Binary(_, left, right):
+            return left, right
+
+
 def reads(expression: Expression) -> Iterator[Variable]:
     """Yield every variable that an expression reads, as often as it reads it."""
-    match expression:
-        case Constant():
-            return
-        case Read(variable):
-            yield variable
-        case All(parts) | Any(parts):
-            for part in parts:
-                yield from reads(part)
-        case Not(part):
-            yield from reads(part)
-        case Choice(condition, then, otherwise):
-            for part in (condition, then, otherwise):
-                yield from reads(part)
-        case Binary(_, left, right):
-            yield from reads(left)
-            yield from reads(right)
+    if isinstance(expression, Read):
+        yield expression.variable
+    for part in parts_of(expression):
+        yield from reads(part)

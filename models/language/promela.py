@@ -89,7 +89,8 @@ def _judge(model: Model, claims: dict[int, Claim]) -> Iterator[str]:
     for claim in looked_at:
         claims[len(claims) + 1] = claim
         wrong = _spelled(negated(claim.holds))
-        yield f":: d_step {{ {wrong} -> assert(0 == {len(claims)}) }} /* {claim.id}: {claim.says} */"
+        asserted = f"assert(0 == {len(claims)})"
+        yield f":: d_step {{ {wrong} -> {asserted} }} /* {claim.id}: {claim.says} */"
     yield "od }"
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from models.language.expressions import All, Any, Binary, Choice, Constant, Expression, Not, Read
+from models.language.expressions import (
+    All,
+    Any,
+    Binary,
+    Choice,
+    Constant,
+    Expression,
+    Not,
+    Read,
+    parts_of,
+)
 
 
 class Spelling(NamedTuple):
@@ -21,24 +31,22 @@ class Spelling(NamedTuple):
 def spell(expression: Expression, spelling: Spelling, name: Callable[[str], str] = str) -> str:
     """Return an expression in a notation; `name` says how a variable is called there."""
 
-    def inner(part: Expression) -> str:
-        return spell(part, spelling, name)
-
+    written = [spell(part, spelling, name) for part in parts_of(expression)]
     match expression:
         case Constant(value):
             return str(value)
         case Read(variable):
             return name(variable.name)
-        case All(parts):
-            return f"({f' {spelling.conjunction} '.join(map(inner, parts))})"
-        case Any(parts):
-            return f"({f' {spelling.disjunction} '.join(map(inner, parts))})"
-        case Not(part):
-            return f"({spelling.negation}{inner(part)})"
-        case Choice(condition, then, otherwise):
-            written = spelling.choice.format(
-                condition=inner(condition), then=inner(then), otherwise=inner(otherwise)
-            )
-            return f"({written})"
-        case Binary(operator, left, right):
-            return f"({inner(left)} {operator.value} {inner(right)})"
+        case All():
+            return f"({f' {spelling.conjunction} '.join(written)})"
+        case Any():
+            return f"({f' {spelling.disjunction} '.join(written)})"
+        case Not():
+            return f"({spelling.negation}{written[0]})"
+        case Choice():
+            condition, then, otherwise = written
+            text = spelling.choice.format(condition=condition, then=then, otherwise=otherwise)
+            return f"({text})"
+        case Binary(operator):
+            left, right = written
+            return f"({left} {operator.value} {right})"

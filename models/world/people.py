@@ -12,14 +12,16 @@ from collections.abc import Iterator
 from agent_replay.lifecycles.run import RunEvent, RunState
 from agent_replay.lifecycles.step import Actor, Contract, StepEvent, StepState
 from agent_replay.recovery import Append, News
-from models.language.expressions import TRUE, Constant, Expression, both, negated
-from models.language.program import Command, Row
+from models.language.expressions import TRUE, Constant, Expression, negated
+from models.language.program import Command
 from models.tables import Case, cases
 from models.world.rows import Becomes, Draft, Lead, command, draft
 from models.world.state import A2, ALIVE, KEPT, Worker, World
 from models.world.worker import readings
 
 OPERATOR = "operator"
+RESUMED = (News.FOUND_OPEN, *KEPT)
+"""The news with which a request is come to that nobody works on."""
 UNDER_EVIDENCE = (RunState.PAUSED, RunState.CANCELLING)
 
 
@@ -65,7 +67,7 @@ def _resends(world: World, worker: Worker, step: int) -> Iterator[Command]:
     row = draft(world, worker, lead)
     if row is None:
         return
-    in_time = TRUE
+    in_time: Expression = TRUE
     if world.setting.contract(step) is Contract.IDEMPOTENT:
         in_time = world.reads_window_open()
     yield command(
@@ -121,19 +123,18 @@ def _settled_with_it(
 ) -> Iterator[Command]:
     """Yield the ask and, in the same transaction, what is owed to a request nobody works on."""
     for case in cases(world.setting.tables.decisions, world.setting.contract(step)):
-        recovered = case.news is News.FOUND_OPEN or (case.news is not None and case.news in KEPT)
         if (case.state, case.run_state) != (StepState.REQUESTED, RunState.CANCELLING):
             continue
-        if not recovered or not case.acts or not isinstance(case.acts[0], Append):
+        known = ["" if news is News.FOUND_OPEN else news for news in case.news if news in RESUMED]
+        if not known or not case.acts or not isinstance(case.acts[0], Append):
             continue
-        known = "" if case.news in (News.FOUND_OPEN, None) else case.news
         joined = _joined(world, worker, step, asked, case)
         if joined is not None:
             event, actor = case.acts[0].event, case.acts[0].actor
             yield command(
                 OPERATOR,
                 f"{says}, and {actor}: {event} step {step}",
-                (*guard, worker.known.is_(known), *readings(world, worker, case)),
+                (*guard, worker.known.is_(*known), *readings(world, worker, case)),
                 {},
                 joined,
             )
@@ -150,6 +151,3 @@ def _joined(world: World, worker: Worker, step: int, asked: Draft, case: Case) -
         return None
     becomes: Becomes = {**asked.becomes, **settling.becomes}
     return Draft(asked.guard, becomes, asked.claims, (*asked.rows, *settling.rows))
-
-
-__all__ = ["OPERATOR", "Row", "both", "commands"]

@@ -15,7 +15,6 @@ from models.language.expressions import (
     TRUE,
     Choice,
     Constant,
-    Expression,
     Read,
     both,
     negated,
@@ -30,7 +29,6 @@ from models.world.state import (
     ALIVE,
     ANSWERED,
     CLOSED,
-    DEAD,
     LAPSED,
     OPEN,
     PROBES,
@@ -96,7 +94,7 @@ def _answers(world: World, worker: Worker, step: int) -> Iterator[Command]:
     A process that is stopped or dead does not hinder the tool; a dead one's request is `late`.
     """
     waits = (worker.driver.is_(WAITS), worker.about.is_(step))
-    refusal = {worker.driver: worker.driver.to(News.REFUSAL)}
+    refusal: Becomes = {worker.driver: worker.driver.to(News.REFUSAL)}
     yield command(
         PROVIDER,
         f"the request of step {step} lands",
@@ -192,7 +190,7 @@ def _window(world: World, step: int) -> Iterator[Command]:
         (*asked, world.window.is_(OPEN)),
         {world.window: world.window.to(LAPSED)},
     )
-    settled = {world.abroad[step]: Constant(0)} if world.setting.assumes(A3) else {}
+    settled: Becomes = {world.abroad[step]: Constant(0)} if world.setting.assumes(A3) else {}
     yield command(
         TIME,
         f"the provider forgets the key of step {step}" + _never_lands(world),
@@ -224,6 +222,3 @@ def _bound(world: World, step: int) -> Command:
 
 def _never_lands(world: World) -> str:
     return "; what has not landed never will" if world.setting.assumes(A3) else ""
-
-
-__all__ = ["DEAD", "PROVIDER", "TIME", "Expression", "commands", "landed", "time"]

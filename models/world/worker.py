@@ -26,7 +26,7 @@ from models.language.expressions import (
     up_to_most,
 )
 from models.language.program import Claim, Command
-from models.tables import Case, cases
+from models.tables import READINGS, Case, cases
 from models.world.rows import SENDS, Becomes, Lead, command, draft
 from models.world.state import (
     A3,
@@ -37,7 +37,6 @@ from models.world.state import (
     DEAD,
     FINISHED,
     KEPT,
-    OPEN,
     OUTSIDE,
     PROBES,
     UNSTARTED,
@@ -54,8 +53,10 @@ def commands(world: World, worker: Worker) -> Iterator[Command]:
     yield from _opens(world, worker)
     yield from _begins(world, worker)
     for step in world.setting.steps:
-        for case in cases(world.setting.tables.decisions, world.setting.contract(step)):
+        every = list(cases(world.setting.tables.decisions, world.setting.contract(step)))
+        for case in every:
             yield from _decides(world, worker, step, case)
+        yield _returns(world, worker, step, [case for case in every if not case.acts])
         yield from _calls(world, worker, step)
         yield _forgets_old_news(world, worker, step)
     yield from _after_an_error(world, worker)
@@ -106,32 +107,29 @@ def _begins(world: World, worker: Worker) -> Iterator[Command]:
 
 def readings(world: World, worker: Worker, case: Case) -> Iterator[Expression]:
     """Yield the conditions under which the readings of a case are what the runtime sees."""
-    for asked, seen in (
-        (case.attempts_left, world.attempts_left()),
-        (case.window_open, world.reads_window_open()),
-        (case.bound_passed, worker.probed.is_(1)),
-        (case.earlier_unresolved, world.unresolved.is_(2)),
-    ):
+    seen_as = {
+        "attempts_left": world.attempts_left(),
+        "window_open": world.reads_window_open(),
+        "bound_passed": worker.probed.is_(1),
+        "earlier_unresolved": world.unresolved.is_(2),
+    }
+    for name, asked in zip(READINGS, case.readings, strict=True):
+        seen = seen_as[name]
         if asked is not None:
             yield seen if asked else negated(seen)
 
 
 def _decides(world: World, worker: Worker, step: int, case: Case) -> Iterator[Command]:
     """Yield what a driver does in one case of the decision function, for one step."""
+    if not case.acts:
+        return
     guard = (
         worker.life.is_(ALIVE),
-        worker.driver.is_(case.news) if case.news else worker.driver.is_(*DECIDING),
+        worker.driver.is_(*case.news),
         worker.broken.is_(0),
-        worker.about.is_(*_about(case, step)),
-        world.step[step].is_(case.state) if case.state else TRUE,
-        world.run.is_(case.run_state),
-        world.is_open(step),
-        *readings(world, worker, case),
+        worker.about.is_(0, step),
+        *_met(world, worker, step, case),
     )
-    if not case.acts:
-        says = f"{worker.name} owes nothing more, and returns the outcome"
-        yield command(worker.name, says, guard, _rests(worker, FINISHED))
-        return
     (act,) = case.acts  # more than one at a time is never owed; a test says so
     if isinstance(act, Append):
         yield _appends(world, worker, step, case, act, guard)
@@ -150,11 +148,33 @@ def _decides(world: World, worker: Worker, step: int, case: Case) -> Iterator[Co
         )
 
 
-def _about(case: Case, step: int) -> tuple[int, ...]:
-    """Return what the news of a case is about: the open step, or nothing in particular."""
-    if case.news is None:
-        return (0, step)
-    return (0,) if case.news in (News.NOTHING, News.FOUND_OPEN) else (step,)
+def _met(world: World, worker: Worker, step: int, case: Case) -> Iterator[Expression]:
+    """Yield the conditions, its news aside, under which a driver meets a case."""
+    if case.state is not None:
+        yield world.step[step].is_(case.state)
+    yield world.run.is_(case.run_state)
+    yield world.is_open(step)
+    yield from readings(world, worker, case)
+
+
+def _returns(world: World, worker: Worker, step: int, nothing_owed: list[Case]) -> Command:
+    """Where nothing is owed the driver returns, and its caller is told the outcome."""
+    met = (
+        both(worker.driver.is_(*case.news), *_met(world, worker, step, case))
+        for case in nothing_owed
+    )
+    return command(
+        worker.name,
+        f"{worker.name} owes nothing more, and returns the outcome",
+        (
+            worker.life.is_(ALIVE),
+            worker.driver.is_(*DECIDING),
+            worker.broken.is_(0),
+            worker.about.is_(0, step),
+            either(*met),
+        ),
+        _rests(worker, FINISHED),
+    )
 
 
 def _appends(
@@ -181,24 +201,26 @@ def _appends(
         worker.about: Constant(step if sends else 0),
         worker.probed: Constant(0),
     }
-    claims = _honest(world, step, case) if act.event is StepEvent.SUSPEND else ()
+    claims = _honest(world, worker, step, case) if act.event is StepEvent.SUSPEND else ()
     return command(worker.name, says, guard, becomes, row, claims=claims)
 
 
-def _honest(world: World, step: int, case: Case) -> tuple[Claim, ...]:
+def _honest(world: World, worker: Worker, step: int, case: Case) -> tuple[Claim, ...]:
     """Return the claim that a step is in doubt only where the runtime may not send it again."""
     contract = world.setting.contract(step)
     if contract in (Contract.QUERYABLE, Contract.OPAQUE) or case.run_state is RunState.CANCELLING:
         return ()
+    lapsed = negated(world.reads_window_open())
+    refused = (News.REFUSAL, News.REFUSAL_OF_KEY)
+    may_not = {
+        **dict.fromkeys(News, either(lapsed, negated(world.attempts_left()))),
+        **dict.fromkeys(refused, world.unresolved.is_(2)),
+        News.READY: lapsed,
+    }
     if contract is Contract.READ_ONLY:
-        may_not = FALSE
-    elif case.news in (News.REFUSAL, News.REFUSAL_OF_KEY):
-        may_not = world.unresolved.is_(2)
-    else:
-        lapsed = negated(world.reads_window_open())
-        used_up = FALSE if case.news is News.READY else negated(world.attempts_left())
-        may_not = either(lapsed, used_up)
-    return (Claim("S10", "a step in doubt is one that may not be sent again", may_not),)
+        may_not = dict.fromkeys(News, FALSE)
+    holds = both(*(implied(worker.driver.is_(news), may_not[news]) for news in case.news))
+    return (Claim("S10", "a step in doubt is one that may not be sent again", holds),)
 
 
 def _begins_a_call(
@@ -237,7 +259,7 @@ def _calls(world: World, worker: Worker, step: int) -> Iterator[Command]:
         sent,
         claims=(request_first,),
     )
-    failed = worker.driver.to(News.FAILURE)
+    failed: Expression = worker.driver.to(News.FAILURE)
     if in_time != TRUE:
         yield command(
             worker.name,
@@ -286,14 +308,12 @@ def _forgets_old_news(world: World, worker: Worker, step: int) -> Command:
 def _after_an_error(world: World, worker: Worker) -> Iterator[Command]:
     """Yield how a driver stops after a storage error, or because another writer took over."""
     alive = worker.life.is_(ALIVE)
-    for news in News:
-        kept = {worker.known: worker.known.to(news)} if news in KEPT else {}
-        yield command(
-            worker.name,
-            f"{worker.name}'s driver stops: the store must be reopened",
-            (alive, worker.driver.is_(news), worker.broken.is_(1)),
-            {**_rests(worker, UNSTARTED), **kept},
-        )
+    yield command(
+        worker.name,
+        f"{worker.name}'s driver stops: the store must be reopened",
+        (alive, worker.driver.is_(*DECIDING), worker.broken.is_(1)),
+        {**_rests(worker, UNSTARTED), worker.known: _kept(worker)},
+    )
     yield command(
         worker.name,
         f"{worker.name} reopens the store",
@@ -314,6 +334,14 @@ def _after_an_error(world: World, worker: Worker) -> Iterator[Command]:
         )
 
 
+def _kept(worker: Worker) -> Expression:
+    """Return what a process still knows when its driver stops: the news of an open request."""
+    known: Expression = Constant(0)
+    for news in KEPT:
+        known = Choice(worker.driver.is_(news), worker.known.to(news), known)
+    return known
+
+
 def _rests(worker: Worker, position: str) -> Becomes:
     return {
         worker.driver: worker.driver.to(position),
@@ -329,19 +357,17 @@ def storage_fails(world: World, worker: Worker) -> Iterator[Command]:
     """
     counted: Becomes = {world.faults: plus(world.faults, 1), worker.broken: Constant(1)}
     alive = (worker.life.is_(ALIVE), worker.broken.is_(0), _left(world))
-    for news in News:
-        kept = {worker.known: worker.known.to(news)} if news in KEPT else {}
-        yield command(
-            "storage",
-            f"a commit of {worker.name} raises",
-            (*alive, worker.driver.is_(news), world.unfinished()),
-            {**counted, **_rests(worker, UNSTARTED), **kept},
-            harm=True,
-        )
+    yield command(
+        "storage",
+        f"a commit of {worker.name} raises",
+        (*alive, worker.driver.is_(*DECIDING), world.unfinished()),
+        {**counted, **_rests(worker, UNSTARTED), worker.known: _kept(worker)},
+        harm=True,
+    )
     yield command(
         "storage",
         f"a commit beside the driver of {worker.name} raises",
-        (*alive, worker.driver.is_(*OUTSIDE), world.unfinished()),
+        (*alive, worker.driver.is_(News.READY, *OUTSIDE), world.unfinished()),
         counted,
         harm=True,
     )
@@ -374,6 +400,3 @@ def interrupted(world: World, worker: Worker) -> Iterator[Command]:
 
 def _left(world: World) -> Expression:
     return world.faults.is_not(world.setting.bounds.faults_max)
-
-
-__all__ = ["DECIDING", "commands", "implied", "interrupted", "storage_fails"]
