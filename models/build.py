@@ -11,12 +11,12 @@ from models.world.state import Setting, World
 VARIANTS = frozenset(
     {
         "a call begins after a storage error",
-        "a cancel leaves the open step",
         "a crash deletes the requests under way",
         "a replaced writer may write",
         "a request is sent before it is durable",
         "a resend begins the key window anew",
         "a step does not wait for the one before",
+        "an operator's resend grants nothing",
         "opening does not make the log durable",
         "the attempt is part of the key",
         "the settle bound counts from the request",

@@ -205,6 +205,7 @@ def _witnesses_of_harm(world: World) -> Iterator[Witness]:
         yield Witness(
             "S7", "a second writer has taken the run over", negated(world.epoch.is_(0, 1))
         )
+    if bounds.kills_max and {Contract.READ_ONLY, Contract.IDEMPOTENT} & set(bounds.steps):
         yield Witness(
             "S14",
             "a process dies in recovery, its resend written and not sent",

@@ -33,105 +33,124 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a search has found. `unseen` holds the places of the witnesses that did not occur."""
+    """What a search has found.
+
+    `violations` has the first one of each invariant, by id. `unseen` holds the places of the
+    witnesses that did not occur. `parents` has each state with the one it was first reached from.
+    """
 
     states: int
     edges: int
     depth: int
     complete: bool
-    violation: Violation | None
+    violations: dict[str, Violation]
     unseen: tuple[int, ...]
-    fired: frozenset[int]
     seconds: float
     parents: dict[int, int]
 
+    @property
+    def violation(self) -> Violation | None:
+        """Return the first violation of all, if there is one."""
+        return next(iter(self.violations.values()), None)
+
 
 def search(
-    program: Compiled, *, states_max: int = STATES_MAX, progress: Progress | None = None
+    program: Compiled,
+    *,
+    states_max: int = STATES_MAX,
+    progress: Progress | None = None,
+    goes_on: bool = False,
 ) -> Found:
-    """Search every state of a model, and stop at the first violation."""
-    return _Search(program, states_max, progress).run()
+    """Search every state of a model; with `goes_on` past violations too, to the first of each."""
+    return _Search(program, states_max, progress, goes_on).run()
 
 
 class _Search:
-    def __init__(self, program: Compiled, states_max: int, progress: Progress | None) -> None:
+    def __init__(
+        self, program: Compiled, states_max: int, progress: Progress | None, goes_on: bool
+    ) -> None:
         self.program = program
         self.states_max = states_max
         self.progress = progress
+        self.goes_on = goes_on
         self.parents: dict[int, int] = {program.initial: -1}
         self.edges = 0
-        self.depth = 0
-        self.fired: set[int] = set()
+        self.violations: dict[str, Violation] = {}
         model = program.model
         self.unseen = {
             place: program.condition(one.occurs) for place, one in enumerate(model.witnesses)
         }
-        self.began = time.monotonic()
+        self.judges = [(claim, program.condition(claim.holds)) for claim in model.invariants]
 
     def run(self) -> Found:
         """Search level by level."""
-        level = [self.program.initial]
-        found = self._judged(self.program.initial)
+        began = time.monotonic()
+        level, depth = [self.program.initial], 0
+        self._judge(self.program.initial)
         self._witness(level)
-        while level and found is None and len(self.parents) < self.states_max:
-            level, found = self._next(level)
-            if level:
-                self.depth += 1
+        while level and not self._stops():
+            level = self._next(level)
+            depth += bool(level)
             self._witness(level)
         return Found(
             states=len(self.parents),
             edges=self.edges,
-            depth=self.depth,
-            complete=not level and found is None,
-            violation=found,
+            depth=depth,
+            complete=not level and not self._stops(),
+            violations=self.violations,
             unseen=tuple(self.unseen),
-            fired=frozenset(self.fired),
-            seconds=time.monotonic() - self.began,
+            seconds=time.monotonic() - began,
             parents=self.parents,
         )
 
-    def _next(self, level: list[int]) -> tuple[list[int], Violation | None]:
-        """Return the states one event further on that are new, and the first violation there."""
+    def _stops(self) -> bool:
+        full = len(self.parents) >= self.states_max
+        return full or (bool(self.violations) and not self.goes_on)
+
+    def _next(self, level: list[int]) -> list[int]:
+        """Return the states one event further on that are new; less if the search stops."""
         edges, broken, parents = self.program.edges, self.program.broken, self.parents
         new: list[int] = []
         bad: list[Broken] = []
-        fired = self.fired
         for state in level:
             out = edges(state, bad)
             self.edges += len(out)
             if bad:
-                place, claim, target = bad[0]
-                return new, self._told(state, place, claim, target)
-            for place, target in out:
+                self._tell(state, bad)
+                bad.clear()
+            for _, target in out:
                 if target not in parents:
                     parents[target] = state
                     new.append(target)
-                    fired.add(place)
                     if broken(target) >= 0:
-                        return new, self._judged(target)
+                        self._judge(target)
             if self.progress and len(parents) % PROGRESS_EVERY < len(out):
                 self.progress(len(parents), self.edges)
-            if len(parents) >= self.states_max:
-                return new, None
-        return new, None
+            if self._stops():
+                break
+        return new
 
     def _witness(self, level: list[int]) -> None:
         for place, occurs in list(self.unseen.items()):
             if any(map(occurs, level)):
                 del self.unseen[place]
 
-    def _judged(self, state: int) -> Violation | None:
-        place = self.program.broken(state)
-        if place < 0:
-            return None
-        return Violation(
-            self.program.model.invariants[place], *path(self.program, self.parents, state)
-        )
+    def _judge(self, state: int) -> None:
+        """Note the invariants that do not hold in a state."""
+        for claim, holds in self.judges:
+            if claim.id not in self.violations and not holds(state):
+                way = path(self.program, self.parents, state)
+                self.violations[claim.id] = Violation(claim, *way)
 
-    def _told(self, state: int, place: int, claim: int, target: int) -> Violation:
-        states, commands = path(self.program, self.parents, state)
-        last = self.program.model.commands[place]
-        return Violation(last.claims[claim], (*states, target), (*commands, last))
+    def _tell(self, state: int, bad: list[Broken]) -> None:
+        """Note the claims that do not hold of an event."""
+        for place, number, target in bad:
+            command = self.program.model.commands[place]
+            claim = command.claims[number]
+            if claim.id not in self.violations:
+                states, commands = path(self.program, self.parents, state)
+                way = (*states, target), (*commands, command)
+                self.violations[claim.id] = Violation(claim, *way)
 
 
 def path(

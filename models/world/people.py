@@ -101,9 +101,6 @@ def _cancels(world: World, worker: Worker, step: int) -> Iterator[Command]:
                 yield command(OPERATOR, says, guard, {}, row)
                 continue
             yield command(OPERATOR, says, (*guard, worker.at_work()), {}, _beside(row, worker))
-            if "a cancel leaves the open step" in world.setting.variants:
-                yield command(OPERATOR, says, (*guard, worker.rests()), {}, row)
-                continue
             yield from _settled_with_it(world, worker, step, row, (*guard, worker.rests()), says)
 
 

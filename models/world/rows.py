@@ -137,6 +137,8 @@ def _open_step(world: World, lead: Lead, target: StepState, *, last: bool) -> Be
         world.bound: Constant(0),
     }
     granted = lead.actor is Actor.OPERATOR
+    if lead.event in SENDS and "an operator's resend grants nothing" in world.setting.variants:
+        granted = False
     if target is StepState.SUCCEEDED and not last:
         return {**anew, world.attempt: Constant(0), world.grants: Constant(0)}
     becomes: Becomes = {}
