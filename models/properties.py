@@ -21,7 +21,7 @@ from models.language.expressions import (
     negated,
 )
 from models.language.program import Claim, Eventually, Witness
-from models.world.state import DEAD, FINISHED, WAITS, World
+from models.world.state import DEAD, WAITS, World
 
 UNSETTLED = (StepState.REQUESTED, StepState.IN_DOUBT)
 CLOSED_BADLY = (StepState.FAILED, StepState.ABANDONED)
@@ -32,7 +32,6 @@ def invariants(world: World) -> tuple[Claim, ...]:
     return (
         *_of_effects(world),
         *_of_states(world),
-        *_of_processes(world),
     )
 
 
@@ -121,17 +120,6 @@ def _of_states(world: World) -> Iterator[Claim]:
 def equal_truth(one: Expression, other: Expression) -> Expression:
     """Return the condition that both conditions hold or neither does."""
     return either(both(one, other), both(negated(one), negated(other)))
-
-
-def _of_processes(world: World) -> Iterator[Claim]:
-    requested = either(*(step.is_(StepState.REQUESTED) for step in world.step.values()))
-    for worker in world.workers.values():
-        done = both(worker.driver.is_(FINISHED), world.may_write(worker))
-        yield Claim(
-            "S10",
-            f"when a recovery by {worker.name} has finished, no request is left open",
-            implied(done, negated(requested)),
-        )
 
 
 # --- witnesses ----------------------------------------------------------------------------------

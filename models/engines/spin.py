@@ -62,14 +62,15 @@ def missing() -> tuple[str, ...]:
 
 
 def check_safety(
-    model: Model,
-    *,
-    exact: bool = True,
-    table_bits: int = TABLE_BITS,
-    progress: Progress | None = None,
+    model: Model, *, large: bool = False, exact: bool = True, progress: Progress | None = None
 ) -> Verified:
-    """Visit every state and look at every claim. `exact` False keeps hashes of states only."""
-    options = SAFETY if exact else (*SAFETY, "-DHC4")
+    """Visit every state and look at every claim.
+
+    `large` says that there are millions of them, so that it pays to compile with care. Without
+    `exact` only hashes of states are kept, and a few states may be missed.
+    """
+    options = (*SAFETY, "-O2" if large else "-O1", *(() if exact else ("-DHC4",)))
+    table_bits = TABLE_BITS_LARGE if large else TABLE_BITS
     with _verifier(model, options) as (folder, text):
         return _verified(folder, text, ("-E", f"-w{table_bits}"), progress, None)
 

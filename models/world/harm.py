@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from models.language.expressions import Choice, Constant, both, negated, plus, up_to_most
+from models.language.expressions import Choice, Constant, Read, both, negated, plus, up_to_most
 from models.language.program import Command
-from models.world import worker as processes
+from models.world import errors
 from models.world.rows import Becomes, command
 from models.world.state import (
     A5,
@@ -33,8 +33,8 @@ def commands(world: World) -> Iterator[Command]:
         if world.setting.bounds.kills_max and world.setting.bounds.stops:
             yield from _stops(world, worker)
         if world.setting.bounds.faults_max:
-            yield from processes.storage_fails(world, worker)
-            yield from processes.interrupted(world, worker)
+            yield from errors.storage_fails(world, worker)
+            yield from errors.interrupted(world, worker)
     if not world.setting.assumes(A5):
         yield _copied_back(world)
 
@@ -44,7 +44,7 @@ def _died(world: World, worker: Worker) -> Becomes:
 
     Where another process has the file open, its next commit makes that row durable too.
     """
-    unsynced = Choice(world.others_dead(worker), Constant(1), world_value(world))
+    unsynced = Choice(world.others_dead(worker), Constant(1), Read(world.unsynced))
     return {
         **{variable: Constant(0) for variable in worker.variables},
         worker.life: worker.life.to(DEAD),
@@ -52,11 +52,6 @@ def _died(world: World, worker: Worker) -> Becomes:
         world.kills: plus(world.kills, 1),
         world.unsynced: unsynced,
     }
-
-
-def world_value(world: World) -> Constant | Choice:
-    """Return whether the log's last row may be missing from the disk, as it is now."""
-    return Choice(world.unsynced.is_(1), Constant(1), Constant(0))
 
 
 def _kills(world: World, worker: Worker) -> Iterator[Command]:

@@ -31,8 +31,9 @@ ASSUMPTIONS = frozenset({A1, A2, A3, A4, A5})
 
 UNSTARTED, FINISHED = "unstarted", "finished"
 CALLS, WAITS, ANSWERED, PROBES = "calls", "waits", "answered", "probes"
+DECIDING = tuple(news.value for news in News)
 OUTSIDE = (CALLS, WAITS, ANSWERED, PROBES)
-POSITIONS = (UNSTARTED, FINISHED, *(news.value for news in News), *OUTSIDE)
+POSITIONS = (UNSTARTED, FINISHED, *DECIDING, *OUTSIDE)
 """Where a driver is: not at work, about to decide on some news, or outside with a tool."""
 
 KEPT = (News.READY, News.REPLY, News.REFUSAL, News.REFUSAL_OF_KEY, News.FAILURE)
@@ -102,6 +103,14 @@ class Worker:
     def at_work(self) -> Expression:
         """Return the condition that a driver of this process is on the run."""
         return both(self.driver.is_not(UNSTARTED), self.driver.is_not(FINISHED))
+
+    def left_at(self, position: str) -> dict[Variable, Expression]:
+        """Return the assignments that take the driver to a position without news of a step."""
+        return {
+            self.driver: self.driver.to(position),
+            self.about: Constant(0),
+            self.probed: Constant(0),
+        }
 
     def rests(self) -> Expression:
         """Return the condition that no driver of this process is on the run."""

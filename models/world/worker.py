@@ -27,25 +27,22 @@ from models.language.expressions import (
 )
 from models.language.program import Claim, Command
 from models.tables import READINGS, Case, cases
+from models.world.errors import after_an_error
 from models.world.rows import SENDS, Becomes, Lead, command, draft
 from models.world.state import (
     A3,
     A5,
     ALIVE,
-    ANSWERED,
     CALLS,
     DEAD,
+    DECIDING,
     FINISHED,
     KEPT,
-    OUTSIDE,
     PROBES,
-    UNSTARTED,
     WAITS,
     Worker,
     World,
 )
-
-DECIDING = tuple(news.value for news in News)
 
 
 def commands(world: World, worker: Worker) -> Iterator[Command]:
@@ -59,7 +56,7 @@ def commands(world: World, worker: Worker) -> Iterator[Command]:
         yield _returns(world, worker, step, [case for case in every if not case.acts])
         yield from _calls(world, worker, step)
         yield _forgets_old_news(world, worker, step)
-    yield from _after_an_error(world, worker)
+    yield from after_an_error(world, worker)
 
 
 def _opens(world: World, worker: Worker) -> Iterator[Command]:
@@ -158,11 +155,18 @@ def _met(world: World, worker: Worker, step: int, case: Case) -> Iterator[Expres
 
 
 def _returns(world: World, worker: Worker, step: int, nothing_owed: list[Case]) -> Command:
-    """Where nothing is owed the driver returns, and its caller is told the outcome."""
+    """Where nothing is owed the driver returns, and its caller is told the outcome.
+
+    Without A5 another process may have gone on with the run meanwhile, and what this one learnt is
+    old: then only what it has just come to must be settled.
+    """
     met = (
         both(worker.driver.is_(*case.news), *_met(world, worker, step, case))
         for case in nothing_owed
     )
+    settled = world.step[step].is_not(StepState.REQUESTED)
+    if not world.setting.assumes(A5):
+        settled = either(settled, worker.driver.is_not(News.FOUND_OPEN))
     return command(
         worker.name,
         f"{worker.name} owes nothing more, and returns the outcome",
@@ -173,7 +177,8 @@ def _returns(world: World, worker: Worker, step: int, nothing_owed: list[Case]) 
             worker.about.is_(0, step),
             either(*met),
         ),
-        _rests(worker, FINISHED),
+        worker.left_at(FINISHED),
+        claims=(Claim("S10", "a recovery that is finished leaves no request open", settled),),
     )
 
 
@@ -298,105 +303,5 @@ def _forgets_old_news(world: World, worker: Worker, step: int) -> Command:
             worker.about.is_(step),
             negated(world.is_open(step)),
         ),
-        {**_rests(worker, News.NOTHING)},
+        worker.left_at(News.NOTHING),
     )
-
-
-# --- errors -------------------------------------------------------------------------------------
-
-
-def _after_an_error(world: World, worker: Worker) -> Iterator[Command]:
-    """Yield how a driver stops after a storage error, or because another writer took over."""
-    alive = worker.life.is_(ALIVE)
-    yield command(
-        worker.name,
-        f"{worker.name}'s driver stops: the store must be reopened",
-        (alive, worker.driver.is_(*DECIDING), worker.broken.is_(1)),
-        {**_rests(worker, UNSTARTED), worker.known: _kept(worker)},
-    )
-    yield command(
-        worker.name,
-        f"{worker.name} reopens the store",
-        (alive, worker.rests(), worker.broken.is_(1), world.may_write(worker)),
-        {worker.broken: Constant(0)},
-    )
-    if not world.setting.assumes(A5):
-        yield command(
-            worker.name,
-            f"{worker.name} is refused by the database: another writer has taken over",
-            (
-                alive,
-                worker.driver.is_(*DECIDING),
-                worker.broken.is_(0),
-                negated(world.may_write(worker)),
-            ),
-            {**_rests(worker, UNSTARTED), worker.broken: Constant(1)},
-        )
-
-
-def _kept(worker: Worker) -> Expression:
-    """Return what a process still knows when its driver stops: the news of an open request."""
-    known: Expression = Constant(0)
-    for news in KEPT:
-        known = Choice(worker.driver.is_(news), worker.known.to(news), known)
-    return known
-
-
-def _rests(worker: Worker, position: str) -> Becomes:
-    return {
-        worker.driver: worker.driver.to(position),
-        worker.about: Constant(0),
-        worker.probed: Constant(0),
-    }
-
-
-def storage_fails(world: World, worker: Worker) -> Iterator[Command]:
-    """Yield how a commit raises: whether its row is durable is unknown until the store is reopened.
-
-    A row that is durable all the same is the row's own command with this one after it.
-    """
-    counted: Becomes = {world.faults: plus(world.faults, 1), worker.broken: Constant(1)}
-    alive = (worker.life.is_(ALIVE), worker.broken.is_(0), _left(world))
-    yield command(
-        "storage",
-        f"a commit of {worker.name} raises",
-        (*alive, worker.driver.is_(*DECIDING), world.unfinished()),
-        {**counted, **_rests(worker, UNSTARTED), worker.known: _kept(worker)},
-        harm=True,
-    )
-    yield command(
-        "storage",
-        f"a commit beside the driver of {worker.name} raises",
-        (*alive, worker.driver.is_(News.READY, *OUTSIDE), world.unfinished()),
-        counted,
-        harm=True,
-    )
-
-
-def interrupted(world: World, worker: Worker) -> Iterator[Command]:
-    """Yield how a call is interrupted: nothing is written, and recovery decides later."""
-    counted: Becomes = {world.faults: plus(world.faults, 1)}
-    alive = (worker.life.is_(ALIVE), _left(world))
-    for step in world.setting.steps:
-        yield command(
-            "storage",
-            f"the call of step {step} by {worker.name} is interrupted; the request is under way",
-            (*alive, worker.driver.is_(WAITS), worker.about.is_(step)),
-            {
-                **counted,
-                **_rests(worker, UNSTARTED),
-                world.abroad[step]: up_to_most(world.abroad[step]),
-            },
-            harm=True,
-        )
-    yield command(
-        "storage",
-        f"the call of {worker.name} is interrupted",
-        (*alive, worker.driver.is_(CALLS, ANSWERED)),
-        {**counted, **_rests(worker, UNSTARTED)},
-        harm=True,
-    )
-
-
-def _left(world: World) -> Expression:
-    return world.faults.is_not(world.setting.bounds.faults_max)
