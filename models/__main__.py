@@ -1,8 +1,9 @@
-"""`python -m models check | graph | conform`: each command has a module of its own.
+"""`python -m models check | graph | conform | page`: each command has a module of its own.
 
 check     search the model within named bounds, with every engine that is installed
 graph     compare the graph of the shipped store with the product of the spec
 conform   say whether a history is a path of the model
+page      write the parts of docs/models.md anew that are made by running the models
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-COMMANDS = {"check": "models.command", "graph": "models.graph.command", "conform": "models.conform"}
+COMMANDS = {
+    "check": "models.command",
+    "graph": "models.graph.command",
+    "conform": "models.conform",
+    "page": "models.page",
+}
 """The module of each command; its `main` takes the arguments and returns the exit status."""
 USAGE = 2
 

@@ -211,9 +211,9 @@ def _paths(bounds: Bounds) -> Iterator[Result]:
 def path_result(name: str, setting: Setting) -> Result:
     """Return what one check of paths says of a setting."""
     program = compiled(build(setting))
-    found = search(program)
+    found = search(program, goes_on=True)
     if not found.complete:
-        return judged(program, found)
+        return replace(judged(program, found), kind=name)
     problem = next(CHECKS[name](Graph(setting, program, found)), None)
     lines = tuple[str, ...]()
     if problem is not None:

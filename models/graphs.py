@@ -79,7 +79,9 @@ def fold_problems(graph: Graph) -> Iterator[Problem]:
                 continue
             says = _difference(graph, before, command, target)
             if says:
-                yield graph.problem("S9", f"{command.says}: {says}", state)
+                found = graph.problem("S9", says, state)
+                way = (*found.states, target), (*found.commands, command)
+                yield Problem("S9", says, *way)
 
 
 def _difference(graph: Graph, before: Folded, command: Command, target: int) -> str:

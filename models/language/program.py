@@ -8,7 +8,7 @@ must hold of the state in which its command happens; an invariant of every state
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from models.language.expressions import Expression, Variable, reads
@@ -139,3 +139,9 @@ def in_sequence(assignments: Sequence[Assignment]) -> tuple[Assignment, ...] | N
         else:
             return None
     return tuple(ordered)
+
+
+def without_claims(model: Model) -> Model:
+    """Return a model of which only the liveness properties are asked."""
+    commands = tuple(replace(command, claims=()) for command in model.commands)
+    return replace(model, commands=commands, invariants=())
