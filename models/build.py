@@ -11,7 +11,6 @@ from models.world.state import Setting, World
 VARIANTS = frozenset(
     {
         "a call begins after a storage error",
-        "a crash deletes the requests under way",
         "a replaced writer may write",
         "a request is sent before it is durable",
         "a resend begins the key window anew",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from agent_replay.lifecycles.coupling import PERMITTED, Key, Permitted
@@ -20,9 +21,9 @@ from agent_replay.recovery import NOTHING_OWED, Acts, News, Situation, decide
 Decisions = Mapping[Situation, Acts]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Tables:
-    """The permitted rows, and what is owed in each situation."""
+    """The permitted rows, and what is owed in each situation; equal to itself alone."""
 
     permitted: Mapping[Key, Permitted]
     decisions: Decisions
@@ -77,9 +78,14 @@ READINGS = ("attempts_left", "window_open", "bound_passed", "earlier_unresolved"
 Readings = tuple[bool | None, ...]
 
 
-def cases(decisions: Decisions, contract: Contract) -> Iterator[Case]:
-    """Yield the decisions for one contract as few cases, which exclude each other and leave nothing
-    out: what engines are given that cannot call the function."""
+@cache
+def cases(tables: Tables, contract: Contract) -> tuple[Case, ...]:
+    """Return the decisions for one contract as few cases, which exclude each other and leave
+    nothing out: what engines are given that cannot call the function."""
+    return tuple(_cases(tables.decisions, contract))
+
+
+def _cases(decisions: Decisions, contract: Contract) -> Iterator[Case]:
     for run_state in dict.fromkeys(situation.run_state for situation in decisions):
         rows = {
             situation: acts

@@ -67,14 +67,11 @@ def _kills(world: World, worker: Worker) -> Iterator[Command]:
     )
     for step in world.setting.steps:
         abroad = world.abroad[step]
-        still: Becomes = {abroad: up_to_most(abroad)}
-        if "a crash deletes the requests under way" in world.setting.variants:
-            still = {}
         yield command(
             HARM,
             f"{worker.name} is killed; its request of step {step} is still under way",
             (*living, waits, worker.about.is_(step)),
-            {**_died(world, worker), **still},
+            {**_died(world, worker), abroad: up_to_most(abroad)},
             harm=True,
         )
 

@@ -119,7 +119,7 @@ def _settled_with_it(
     says: str,
 ) -> Iterator[Command]:
     """Yield the ask and, in the same transaction, what is owed to a request nobody works on."""
-    for case in cases(world.setting.tables.decisions, world.setting.contract(step)):
+    for case in cases(world.setting.tables, world.setting.contract(step)):
         if (case.state, case.run_state) != (StepState.REQUESTED, RunState.CANCELLING):
             continue
         known = ["" if news is News.FOUND_OPEN else news for news in case.news if news in RESUMED]

@@ -50,7 +50,7 @@ def commands(world: World, worker: Worker) -> Iterator[Command]:
     yield from _opens(world, worker)
     yield from _begins(world, worker)
     for step in world.setting.steps:
-        every = list(cases(world.setting.tables.decisions, world.setting.contract(step)))
+        every = cases(world.setting.tables, world.setting.contract(step))
         for case in every:
             yield from _decides(world, worker, step, case)
         yield _returns(world, worker, step, [case for case in every if not case.acts])
