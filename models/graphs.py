@@ -87,27 +87,35 @@ def fold_problems(graph: Graph) -> Iterator[Problem]:
 def _difference(graph: Graph, before: Folded, command: Command, target: int) -> str:
     after = projected(graph, target)
     head, known = before
-    if command.rows and after[0].epoch != head.epoch:
-        adopt = Row("", head.state, RunEvent.ADOPT, Actor.RECOVERY, head.run_state, False)
-        head, known = _advanced(head, known, adopt, after[0].epoch, graph)
-    for row in command.rows:
-        head, known = _advanced(head, known, row, after[0].epoch, graph)
+    for row in with_adopt(command, head, after[0].epoch):
+        contract = graph.setting.contract(head.step)
+        event = event_of(row, head, after[0].epoch)
+        if event is None:
+            return f"the history takes no {row.event} by {row.actor} from {row.source}"
+        head, known = advance(head, known, contract, event)
     folded = (*(getattr(head, name) for name in PLACES), known.grants, min(known.unresolved, 2))
     shown = (*(getattr(after[0], name) for name in PLACES), after[1].grants, after[1].unresolved)
     return "" if folded == shown else f"the fold says {folded}, the model {shown}"
 
 
-def _advanced(head: Head, known: OpenStep, row: Row, epoch: int, graph: Graph) -> Folded:
-    """Return head and open step after a row, by the shipped code; it refuses what cannot follow."""
-    lead = row.contract != ""
-    contract = graph.setting.contract(head.step)
-    event = Event(
+def with_adopt(command: Command, head: Head, epoch: int) -> Iterator[Row]:
+    """Yield the rows of a command, the adopt first that another writer's row brings along."""
+    if command.rows and epoch != head.epoch:
+        last = head.step == head.steps
+        yield Row("", head.state, RunEvent.ADOPT, Actor.RECOVERY, head.run_state, last)
+    yield from command.rows
+
+
+def event_of(row: Row, head: Head, epoch: int) -> Event | None:
+    """Return a row as the runtime stores it, or None where its history takes no such row."""
+    contract = row.contract or None
+    blank = Event(
         run=1,
         seq=head.seq + 1,
         event=row.event,
         coupled="",
         actor=row.actor,
-        step=head.step if lead else None,
+        step=head.step if contract else None,
         attempt=None,
         state=None,
         run_state="",
@@ -118,15 +126,15 @@ def _advanced(head: Head, known: OpenStep, row: Row, epoch: int, graph: Graph) -
         payload="{}",
         hash=b"",
     )
-    found = permitted(contract if lead else None, head, event)
-    assert found is not None, f"the history has no row {row}"
-    event = event._replace(
+    found = permitted(contract, head, blank)
+    if found is None:
+        return None
+    return blank._replace(
         coupled=" ".join(found.coupled),
-        attempt=expected_attempt(head, event.event, event.step),
-        state=found.target.value if lead else None,
+        attempt=expected_attempt(head, blank.event, blank.step),
+        state=found.target.value if contract else None,
         run_state=found.run_target.value,
     )
-    return advance(head, known, contract, event)
 
 
 def projected(graph: Graph, state: int) -> Folded:

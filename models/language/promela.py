@@ -19,7 +19,7 @@ from models.language.program import Claim, Command, Eventually, Model, in_sequen
 from models.language.spelling import Spelling, spell
 
 PROMELA = Spelling("&&", "||", "!", "{condition} -> {then} : {otherwise}")
-_NUMBERED = re.compile(r"0\s*==\s*(\d+)")
+_NUMBERED = re.compile(r"(?<!\w)0\s*==\s*(\d+)")
 
 
 class Rendered(NamedTuple):
@@ -32,8 +32,8 @@ class Rendered(NamedTuple):
 
     def broken(self, assertion: str) -> Claim | None:
         """Return the claim that belongs to an assertion as Spin reports it."""
-        found = _NUMBERED.search(assertion)
-        return None if found is None else self.claims.get(int(found[1]))
+        found = _NUMBERED.findall(assertion)
+        return self.claims.get(int(found[-1])) if found else None
 
 
 def rendered(model: Model) -> Rendered:
@@ -43,7 +43,7 @@ def rendered(model: Model) -> Rendered:
     lines = [f"/* {model.name} */", *map(_declared, model.variables, model.initial.values()), ""]
     for actor in model.actors:
         commands = [one for one in model.commands if one.actor == actor]
-        lines += [f"active proctype {_named(actor.replace(' ', '_'))}() {{ do"]
+        lines += [f"active proctype actor_{actor.replace(' ', '_')}() {{ do"]
         lines += [line for one in commands for line in _command(one, claims)]
         lines += ["od }", ""]
     lines += [*_judge(model, claims), "", *map(_formula, formulas, formulas.values()), ""]
@@ -85,7 +85,7 @@ def _judge(model: Model, claims: dict[int, Claim]) -> Iterator[str]:
     looked_at = [claim for claim in model.invariants if claim.holds != TRUE]
     if not looked_at:
         return
-    yield "active proctype the_judge() { do"
+    yield "active proctype actor_judge() { do"
     for claim in looked_at:
         claims[len(claims) + 1] = claim
         wrong = _spelled(negated(claim.holds))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from agent_replay.lifecycles.coupling import PERMITTED
-from agent_replay.lifecycles.run import RunEvent
-from agent_replay.lifecycles.step import Actor, Contract
+from agent_replay.lifecycles.step import Contract
 from models.bounds import IDEMPOTENT, OPAQUE, QUERYABLE, READ_ONLY, Bounds
 from models.build import VARIANTS, build
-from models.graphs import Graph, projected
+from models.graphs import Graph, projected, with_adopt
 from models.language.expressions import evaluate
 from models.language.program import Row
 from models.world.state import ASSUMPTIONS, Setting
@@ -53,12 +52,11 @@ def test_every_row_of_the_spec_is_written_somewhere() -> None:
             for state, edges in graph.edges.items():
                 head, _ = projected(graph, state)
                 for place, target in edges:
-                    rows = program.model.commands[place].rows
-                    written |= set(rows)
-                    if rows and projected(graph, target)[0].epoch != head.epoch:
-                        last = head.step == head.steps
-                        adopt = RunEvent.ADOPT, Actor.RECOVERY
-                        written.add(Row("", head.state, *adopt, head.run_state, last))
+                    command, epoch = (
+                        program.model.commands[place],
+                        projected(graph, target)[0].epoch,
+                    )
+                    written |= set(with_adopt(command, head, epoch))
     assert written == {Row(key[0] or "", *key[1:]) for key in PERMITTED}
 
 
