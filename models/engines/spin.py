@@ -69,7 +69,7 @@ def check_safety(
     `large` says that there are millions of them, so that it pays to compile with care. Without
     `exact` only hashes of states are kept, and a few states may be missed.
     """
-    options = (*SAFETY, "-O2" if large else "-O1", *(() if exact else ("-DHC4",)))
+    options = (*SAFETY, "-O2" if large else "-O0", *(() if exact else ("-DHC4",)))
     table_bits = TABLE_BITS_LARGE if large else TABLE_BITS
     with _verifier(model, options) as (folder, text):
         return _verified(folder, text, ("-E", f"-w{table_bits}"), progress, None)
@@ -78,7 +78,7 @@ def check_safety(
 def check_liveness(model: Model) -> dict[str, Verified]:
     """Check each liveness property under weak fairness of every actor."""
     found = {}
-    with _verifier(without_claims(model), ("-O1", "-DNFAIR=3")) as (folder, text):
+    with _verifier(without_claims(model), ("-O0", "-DNFAIR=3")) as (folder, text):
         for name, one in text.formulas.items():
             arguments = ("-a", "-f", "-E", f"-w{TABLE_BITS}", "-N", name)
             found[name] = _verified(folder, text, arguments, None, one)

@@ -55,7 +55,7 @@ def histories(bounds: Bounds) -> dict[tuple[object, ...], RunHistory]:
             for row in with_adopt(command, history.head, epoch):
                 event = event_of(row, history.head, epoch)
                 assert event is not None
-                history.take(event)
+                history.take(event._replace(payload='{"why":"died"}'))
     return reached
 
 
