@@ -86,11 +86,21 @@ def _bounds() -> str:
 
 
 def _limits(bounds: Bounds) -> str:
-    return (
-        f"{' then '.join(bounds.steps)}; {bounds.workers} processes, {bounds.kills_max} deaths"
-        f"{' or stops' if bounds.stops else ''}, {bounds.faults_max} failures, "
-        f"{bounds.attempts_max} attempts, {bounds.grants_max} grants"
+    deaths = "death or stop" if bounds.stops else "death"
+    limits = (
+        _several(bounds.workers, "process", "processes"),
+        _several(
+            bounds.kills_max, deaths, deaths.replace("death", "deaths").replace("stop", "stops")
+        ),
+        _several(bounds.faults_max, "failure", "failures"),
+        _several(bounds.attempts_max, "attempt", "attempts"),
+        _several(bounds.grants_max, "grant", "grants"),
     )
+    return f"{' then '.join(bounds.steps)}; {', '.join(limits)}"
+
+
+def _several(count: int, one: str, more: str) -> str:
+    return f"{count} {one if count == 1 else more}"
 
 
 def _mutants() -> str:
