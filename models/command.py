@@ -47,11 +47,15 @@ def main(arguments: Sequence[str]) -> int:
         print(f"NOT RUN: spin needs {' and '.join(spin.missing())}", file=sys.stderr)
         return Exit.MISSING
     began = time.monotonic()
-    results = []
-    for result in checked(SETS[asked.bounds], engines, watch=_watched):
-        results.append(result)
-        if not asked.json:
-            print("\n".join(_lines(result)), flush=True)
+    results: list[Result] = []
+    try:
+        for result in checked(SETS[asked.bounds], engines, watch=_watched):
+            results.append(result)
+            if not asked.json:
+                print("\n".join(_lines(result)), flush=True)
+    except spin.SpinFailed as error:
+        print(f"INCOMPLETE: {error}", file=sys.stderr)
+        return Exit.INCOMPLETE
     if asked.json:
         rows = [asdict(result) for result in results]
         print(json.dumps({"bounds": asked.bounds, "results": rows}, indent=1, sort_keys=True))

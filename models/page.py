@@ -86,12 +86,10 @@ def _bounds() -> str:
 
 
 def _limits(bounds: Bounds) -> str:
-    deaths = "death or stop" if bounds.stops else "death"
+    one, more = ("death or stop", "deaths or stops") if bounds.stops else ("death", "deaths")
     limits = (
         _several(bounds.workers, "process", "processes"),
-        _several(
-            bounds.kills_max, deaths, deaths.replace("death", "deaths").replace("stop", "stops")
-        ),
+        _several(bounds.kills_max, one, more),
         _several(bounds.faults_max, "failure", "failures"),
         _several(bounds.attempts_max, "attempt", "attempts"),
         _several(bounds.grants_max, "grant", "grants"),

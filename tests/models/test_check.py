@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from models import bounds as named_bounds
 from models.bounds import CI, OPAQUE, QUICK, SETS, Set
 from models.check import SPIN, Result, Verdict, checked, compared
 from models.command import Exit, exit_of, main
+from models.engines import spin
 from models.language.promela import rendered
 from spec.generate import ROOT
 from tests.models.support import small
@@ -76,6 +78,19 @@ def test_spin_asked_for_by_name_and_not_there_is_a_failure(
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith("NOT RUN: spin: no spin and no gcc here")
     assert "NOT RUN: spin" in said[-1]
+
+
+def test_a_spin_that_fails_is_no_pass(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Programs of these names that do nothing but fail."""
+    for name in spin.PROGRAMS:
+        (tmp_path / name).write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(SETS, "quick", LITTLE)
+    assert main([]) == Exit.INCOMPLETE
+    assert "INCOMPLETE: spin -a model.pml failed" in capsys.readouterr().err
 
 
 def test_a_difference_between_the_engines_is_a_failure() -> None:

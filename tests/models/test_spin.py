@@ -68,6 +68,13 @@ def test_both_engines_agree_on_states_and_edges(bounds: Bounds) -> None:
 
 
 @pytest.mark.slow
+def test_hashes_of_states_are_as_many_as_the_states_where_these_are_few() -> None:
+    program, found = searched(AGREE[0])
+    verified = spin.check_safety(program.model, exact=False)
+    assert (verified.states, verified.edges) == (found.states, found.edges)
+
+
+@pytest.mark.slow
 def test_both_engines_agree_where_an_assumption_is_off() -> None:
     """With claims taken out, what is broken is counted the same as what is whole."""
     driven_twice = Setting(bounds=small(OPAQUE, workers=2), assumptions=ASSUMPTIONS - {"A5"})
