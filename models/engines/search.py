@@ -96,7 +96,7 @@ class _Search:
             states=len(self.parents),
             edges=self.edges,
             depth=depth,
-            complete=not level and not self._stops(),
+            complete=not self._stops(),
             violations=self.violations,
             unseen=tuple(self.unseen),
             seconds=time.monotonic() - began,

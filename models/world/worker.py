@@ -15,9 +15,9 @@ from agent_replay.recovery import Act, Append, News, Why
 from models.language.expressions import (
     FALSE,
     TRUE,
-    Choice,
     Constant,
     Expression,
+    Read,
     both,
     either,
     implied,
@@ -140,7 +140,7 @@ def _decides(world: World, worker: Worker, step: int, case: Case) -> Iterator[Co
             {
                 worker.driver: worker.driver.to(PROBES),
                 worker.about: Constant(step),
-                worker.probed: Choice(world.bound.is_(1), Constant(1), Constant(0)),
+                worker.probed: Read(world.bound),
             },
         )
 
