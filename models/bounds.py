@@ -145,6 +145,12 @@ CI = Set(
             kills_max=2,
             operator=False,
         ),
+        Bounds(
+            name="evidence about a charge",
+            why="whoever has evidence may resend instead, and the doubt must end all the same",
+            steps=(IDEMPOTENT,),
+            abandons=False,
+        ),
     ),
     paths=PATHS,
 )

@@ -11,6 +11,7 @@ from models.world.state import Setting, World
 VARIANTS = frozenset(
     {
         "a call begins after a storage error",
+        "a refusal of the key speaks of the past alone",
         "a replaced writer may write",
         "a request is sent before it is durable",
         "a resend begins the key window anew",

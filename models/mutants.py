@@ -235,6 +235,12 @@ SAFETY = (
         tables=_by_decision(_refusal_is_final),
     ),
     Mutant(
+        name="a refusal of the key speaks of the past alone",
+        breaks="S4",
+        bounds=_small(IDEMPOTENT, kills_max=0),
+        variants=frozenset({"a refusal of the key speaks of the past alone"}),
+    ),
+    Mutant(
         name="an absence counts before the settle bound has passed",
         breaks="S4",
         bounds=_small(QUERYABLE, kills_max=0),

@@ -15,6 +15,7 @@ from models.language.expressions import (
     TRUE,
     Choice,
     Constant,
+    Expression,
     Read,
     both,
     negated,
@@ -114,17 +115,29 @@ def _answers(world: World, worker: Worker, step: int) -> Iterator[Command]:
             waits,
             {**landed(world, step), **refusal},
         )
-    others = (one for one in world.workers.values() if one is not worker)
-    nothing = both(
-        world.effects[step].is_(0),
-        world.abroad[step].is_(0),
-        *(negated(both(one.driver.is_(WAITS), one.about.is_(step))) for one in others),
-    )
     yield command(
         PROVIDER,
         f"the tool says that no call with the key of step {step} had an effect",
-        (*waits, nothing if world.setting.assumes(A1) else TRUE),
+        (*waits, _true_of_the_key(world, worker, step)),
         {worker.driver: worker.driver.to(News.REFUSAL_OF_KEY)},
+    )
+
+
+def _true_of_the_key(world: World, worker: Worker, step: int) -> Expression:
+    """Return the condition under which a tool may refuse the key, and not this call alone.
+
+    No call with the key had an effect, and none can still have one: a tool that looks at the past
+    alone may refuse while an earlier request is under way.
+    """
+    if not world.setting.assumes(A1):
+        return TRUE
+    if "a refusal of the key speaks of the past alone" in world.setting.variants:
+        return world.effects[step].is_(0)
+    others = (one for one in world.workers.values() if one is not worker)
+    return both(
+        world.effects[step].is_(0),
+        world.abroad[step].is_(0),
+        *(negated(both(one.driver.is_(WAITS), one.about.is_(step))) for one in others),
     )
 
 
