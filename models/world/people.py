@@ -123,14 +123,14 @@ def _settled_with_it(
         if (case.state, case.run_state) != (StepState.REQUESTED, RunState.CANCELLING):
             continue
         known = ["" if news is News.FOUND_OPEN else news for news in case.news if news in RESUMED]
-        if not known or not case.acts or not isinstance(case.acts[0], Append):
-            continue
         joined = _joined(world, worker, step, asked, case)
-        if joined is not None:
-            event, actor = case.acts[0].event, case.acts[0].actor
+        if known and joined is not None:
+            with_it = "".join(
+                f", and {row.actor}: {row.event} step {step}" for row in joined.rows[1:]
+            )
             yield command(
                 OPERATOR,
-                f"{says}, and {actor}: {event} step {step}",
+                f"{says}{with_it}",
                 (*guard, worker.known.is_(*known), *readings(world, worker, case)),
                 {},
                 joined,
@@ -138,7 +138,9 @@ def _settled_with_it(
 
 
 def _joined(world: World, worker: Worker, step: int, asked: Draft, case: Case) -> Draft | None:
-    """Return the two rows of a cancel that settles the open step."""
+    """Return the two rows of a cancel that settles the open step; its own where nothing is owed."""
+    if not case.acts:
+        return asked
     (act,) = case.acts
     if not isinstance(act, Append) or case.state is None:
         return None
