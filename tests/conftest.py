@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 REQUIRE_ALL = os.environ.get("REQUIRE_ALL") == "1"
 ENDING_SECONDS_MAX = 5.0
 
-DEBIAN_PACKAGES = {"gcc": "gcc", "sqlite3": "sqlite3", "strace": "strace"}
+DEBIAN_PACKAGES = {"gcc": "gcc", "spin": "spin", "sqlite3": "sqlite3", "strace": "strace"}
 """Each program that a test may need, and the Debian package that brings it."""
 
 # A busy machine may pause any example for longer than the usual limit of 0.2 s for one.

@@ -32,7 +32,8 @@ _WRAPPINGS_MAX = 100
 class ToolRejected(Exception):
     """The tool refused this call and had no effect.
 
-    It speaks of this call alone, unless `covers_key` says that no call with this key had an effect.
+    It speaks of this call alone, unless `covers_key` says that no call with this key had an effect,
+    and that none that is still under way can have one.
     """
 
     def __init__(self, reason: str = "", *, covers_key: bool = False) -> None:

@@ -33,7 +33,7 @@ class News(StrEnum):
     REFUSAL = "refusal"
     """The tool says that this call had no effect."""
     REFUSAL_OF_KEY = "refusal_of_key"
-    """The tool says that no call with this key had an effect."""
+    """The tool says that no call with this key had an effect, or can still have one."""
     FAILURE = "failure"
     """The call raised: whether it had an effect is unknown."""
     PRESENT = "present"

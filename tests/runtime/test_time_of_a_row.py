@@ -1,4 +1,4 @@
-"""A row carries the time at which it was decided, however long the process is stopped after that."""
+"""A row carries the time at which it was decided, however long its process is stopped then."""
 
 from __future__ import annotations
 

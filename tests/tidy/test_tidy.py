@@ -123,9 +123,14 @@ def runs_data(tree: ast.Module) -> Iterator[str]:
                 yield f"line {node.lineno}: {module}"
 
 
+MAKES_CODE = ROOT / "models" / "language" / "python.py"
+"""It compiles a model, which is code of this checkout, to Python; what it runs it has written."""
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
 def test_no_data_is_run_as_code(path: Path) -> None:
-    assert list(runs_data(tree_of(path))) == []
+    found = [what.partition(": ")[2] for what in runs_data(tree_of(path))]
+    assert found == (["exec()"] if path == MAKES_CODE else [])
 
 
 def test_code_that_runs_data_is_found() -> None:

@@ -1,0 +1,36 @@
+"""`python -m models check | graph | conform | page`: each command has a module of its own.
+
+check     search the model within named bounds, with every engine that is installed
+graph     compare the graph of the shipped store with the product of the spec
+conform   say whether a history is a path of the model
+page      write the parts of docs/models.md anew that are made by running the models
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+COMMANDS = {
+    "check": "models.command",
+    "graph": "models.graph.command",
+    "conform": "models.conform",
+    "page": "models.page",
+}
+"""The module of each command; its `main` takes the arguments and returns the exit status."""
+USAGE = 2
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command that the first argument names."""
+    if not arguments or arguments[0] not in COMMANDS:
+        print(__doc__, file=sys.stderr)
+        return USAGE
+    module = importlib.import_module(COMMANDS[arguments[0]])
+    status: int = module.main(arguments[1:])
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""What the spec cannot know: workers, a provider, time, crashes and people, written once."""
