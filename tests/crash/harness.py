@@ -229,6 +229,7 @@ class Seen:
     sound: bool
     findings: list[str]
     unconfirmed: bool
+    no_path: list[str]
     rows: list[dict[str, Any]]
     ledger: list[Entry]
     run: str = ""
@@ -373,6 +374,7 @@ class Lab:
         views = self.see(*scenes)
         for scene, seen in zip(scenes, views, strict=True):
             assert seen.sound, seen.findings
+            assert seen.no_path == [], "the history is no path of the model"
             assert seen.events == written(scene.points), "a transaction is there in part or not"
             rows = {(row["seq"], row["hash"]) for row in seen.rows}
             assert rows.issuperset(scene.told), "a row was told of, and is gone"

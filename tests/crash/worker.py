@@ -36,6 +36,7 @@ from agent_replay.store.reader import Reader
 from agent_replay.store.verify import verify
 from crashtests.child import Child, Fooled, Line, fork
 from crashtests.subjects import warm_up
+from models import conform
 from tests.crash.world import Ledger, Point, SetClock, World, tools
 
 RUN = "r"
@@ -237,6 +238,7 @@ class Worker:
                 "sound": verdict.sound,
                 "findings": verdict.findings,
                 "unconfirmed": reader.unconfirmed,
+                "no_path": [finding.text() for finding in conform.findings(path)],
                 "rows": [],
             }
             try:

@@ -12,6 +12,7 @@ import pytest
 
 from crashtests import verify
 from crashtests.cases import CASES
+from tests.crashtests.paths import no_paths
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RECORDED = ROOT / "results" / "crash-matrix.json"
@@ -57,5 +58,6 @@ def test_a_fresh_matrix_holds_and_is_the_recorded_one(tmp_path: Path) -> None:
     assert [row["case"] for row in fresh["cases"]] == [case.name for case in CASES]
     for one, other in zip(fresh["cases"], recorded["cases"], strict=True):
         assert stable(one) == stable(other), one["case"]
+        assert one["database"] is None or no_paths(one["database"]) == [], one["case"]
     assert output.with_suffix(".md").exists()
     assert output.with_suffix(".svg").exists()

@@ -17,6 +17,7 @@ from crashtests import verify
 from crashtests.subjects import SUBJECTS
 from crashtests.sweep.only import pattern_of
 from crashtests.sweep.scenarios import PATHS, QUICK, RECOVERY, RUN, SCENARIOS, Scenario
+from tests.crashtests.paths import no_paths
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SECONDS_MAX = 300
@@ -78,6 +79,8 @@ def test_a_kill_before_each_operation_of_a_first_run(tmp_path: Path) -> None:
     assert rows["opaque"]["unknown"] > 0
     assert output.with_suffix(".md").read_text().startswith("# The sweep")
     assert_every_kind_was_passed(report)
+    databases = [end["database"] for told in report["scenarios"] for end in told["ends"]]
+    assert [problem for one in databases if one for problem in no_paths(one)] == []
 
 
 def assert_every_kind_was_passed(report: Mapping[str, Any]) -> None:

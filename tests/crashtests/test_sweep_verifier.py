@@ -19,6 +19,7 @@ from crashtests.sweep import tally
 from crashtests.sweep import verify as sweep
 from crashtests.sweep.judge import MUST_BE_ZERO
 from crashtests.sweep.scenarios import FULL, PATHS, QUICK, SCENARIOS
+from tests.crashtests.paths import no_paths
 from tests.crashtests.test_verifier import DAMAGES, leaves, parent_of
 
 RESULTS = Path(__file__).resolve().parent.parent.parent / "results"
@@ -96,6 +97,12 @@ def test_the_recorded_report_is_what_it_should_be(report: Report) -> None:
     assert {row["path"] for row in ours} == set(PATHS)
     assert [row for row in ours if any(row[name] for name in MUST_BE_ZERO)] == []
     assert all(row["duplicates"] for row in blind), "the baseline fails, so that ours could"
+
+
+def test_every_history_of_the_recorded_report_is_a_path(report: Report) -> None:
+    databases = [end["database"] for told in report["scenarios"] for end in told["ends"]]
+    assert len([one for one in databases if one]) > 100, "there is something to check"
+    assert [problem for one in databases if one for problem in no_paths(one)] == []
 
 
 def test_what_was_cut_down_holds(opaque: Report) -> None:
