@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from models.conform import findings_in
-from models.conform_rows import histories
+from models.conform.rows import histories
 
 _TABLES = {"writers": "writer", "runs": "run", "steps": "step", "events": "event"}
 _BLOBS = {"writer", "hash"}

@@ -16,9 +16,9 @@ from agent_replay.clock import bound_has_passed as shipped_bound
 from agent_replay.clock import window_is_open as shipped_window
 from agent_replay.lifecycles.coupling import PERMITTED
 from models.conform import findings, findings_in, main
-from models.conform_clock import bound_has_passed, window_is_open
-from models.conform_path import key_of
-from models.conform_rows import Finding, Histories, Row, RunOf, Stamp, StepOf, read
+from models.conform.clock import bound_has_passed, window_is_open
+from models.conform.path import key_of
+from models.conform.rows import Finding, Histories, Row, RunOf, Stamp, StepOf, read
 from models.graph.plans import TERMS
 from tests.storage.histories import KINDS, copy_of, every_head, every_kind, forger, reforge
 

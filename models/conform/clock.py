@@ -7,7 +7,7 @@ that shows an earlier time than was recorded: the window has lapsed, and the bou
 
 from __future__ import annotations
 
-from models.conform_rows import Stamp
+from models.conform.rows import Stamp
 
 
 def window_is_open(since: Stamp, now: Stamp, window_ns: int, lands_ns: int) -> bool:

@@ -18,9 +18,9 @@ from functools import cache
 from agent_replay.lifecycles.run import RunState
 from agent_replay.lifecycles.step import Contract, StepState
 from agent_replay.recovery import Append, News, Situation, decide
-from models.conform_clock import bound_has_passed, window_is_open
-from models.conform_path import Path
-from models.conform_rows import Finding, Row
+from models.conform.clock import bound_has_passed, window_is_open
+from models.conform.path import Path
+from models.conform.rows import Finding, Row
 from models.graph.expected import SENDS
 
 OF_A_CALL = frozenset({News.READY, News.REPLY, News.REFUSAL, News.REFUSAL_OF_KEY, News.FAILURE})

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from crashtests.independent import chains
 from crashtests.independent.lifecycle import Lifecycle, Move
-from models.conform_rows import Finding, Row, RunOf, Stamp, StepOf
+from models.conform.rows import Finding, Row, RunOf, Stamp, StepOf
 from models.graph.expected import SENDS, read_vocabulary
 
 _OTHERS = (frozenset[str](), frozenset({"succeeded"}))

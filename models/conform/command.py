@@ -20,9 +20,9 @@ from functools import cache
 
 from agent_replay.errors import ReplayError
 from crashtests.independent.lifecycle import Lifecycle
-from models.conform_decision import decision_problems
-from models.conform_path import Path, registration_findings
-from models.conform_rows import Finding, Histories, RunOf, read
+from models.conform.decision import decision_problems
+from models.conform.path import Path, registration_findings
+from models.conform.rows import Finding, Histories, RunOf, read
 
 CONFORMS = 0
 DIFFERS = 1
