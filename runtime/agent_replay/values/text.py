@@ -8,7 +8,8 @@ Its bytes are:
   `\\b`, `\\t`, `\\n`, `\\f`, `\\r`; other characters below U+0020 as `\\u00` and two small hex
   digits. All others stand for themselves, also `/`, U+007F and U+2028.
 - Integers: their decimal digits. `1` and `1.0` differ, and so do `0.0` and `-0.0`.
-- Floats: the fewest digits from which the same double is read again, and among those the closest.
+- Floats: the fewest digits from which the same double is read again, among those the closest, and
+  of two that are equally close the even one.
   Zero and 1e-4 <= |x| < 1e16 have a point with at least one digit on both sides (`1200.0`). All
   others have one digit, a point and more digits if there are more, `e`, a sign and two digits or
   more (`1e+20`, `2.5e-07`). It is what Python's `repr` gives.
