@@ -158,7 +158,8 @@ def recorded_earlier() -> Iterator[str]:
         changed = [] if about is None else sources.drift(about["sources"])
         if changed:
             name = path.relative_to(ROOT).as_posix()
-            yield f"{name}: recorded before {len(changed)} of its sources changed; make evidence-record"
+            went_on = f"{len(changed)} of its sources changed"
+            yield f"{name}: recorded before {went_on}; make evidence-record"
 
 
 class Process(NamedTuple):
