@@ -247,6 +247,7 @@ class Driver:
         """Return what is to be asked. From here on a call has begun, for a cancel comes under the
         lock."""
         run = self._run
+        run.store.check_working()  # the storage may have failed in somebody else's act
         question = Question(
             act, run.head.step, self._registry.get(run.step.adapter), self._request()
         )

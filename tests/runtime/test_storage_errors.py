@@ -7,6 +7,7 @@ import pytest
 
 from agent_replay import (
     DatabaseLocked,
+    Event,
     Fenced,
     IllegalMove,
     Json,
@@ -102,6 +103,28 @@ class _Fails:
 
     def __exit__(self, *_: object) -> None:
         pass
+
+
+@pytest.mark.invariant("S12")
+@pytest.mark.parametrize("tool", ["look", "keyed", "asked", "dark"])
+def test_no_call_begins_after_the_storage_has_failed_for_somebody_else(
+    world: World, tool: str
+) -> None:
+    """The request is durable, its call has not begun, and the commit of another act raises."""
+
+    def told(_run: str, row: Event) -> None:
+        if row.event == StepEvent.REQUEST:
+            with _Fails(runtime, 1, durable=False), pytest.raises(StorageError):
+                runtime.run("other", TWO)
+
+    plan = plan_of(("a", tool))
+    with world.open(on_event=told) as runtime:
+        with pytest.raises(StorageError, match="reopen"):
+            runtime.run("r", plan)
+        assert world.ledger.calls == []
+        runtime.reopen()
+        assert runtime.run("r", plan).completed
+    assert world.ledger.calls == [("a", 1)]
 
 
 @pytest.mark.invariant("S8")

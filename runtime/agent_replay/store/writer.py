@@ -221,7 +221,7 @@ class Store:
         is returned has not taken them in.
         """
         with self._lock:
-            self._check()
+            self.check_working()
             history = RunHistory(*self._number(unnumbered, steps))
             events = first(history)
 
@@ -277,14 +277,15 @@ class Store:
                 f"this store belongs to process {self._pid}; a child process must open its own"
             )
 
-    def _check(self) -> None:
+    def check_working(self) -> None:
+        """Raise in a forked child, and after a storage error: then this store does no more work."""
         self.check_process()
         if self._failure is not None:
             raise StorageError(f"the store has stopped after an error: {self._failure}; reopen it")
 
     def _transaction(self, write: Callable[[], None]) -> None:
         """Run `write` in a transaction of its own."""
-        self._check()
+        self.check_working()
         committing = False
         try:
             self.connection.execute(QUERIES["begin"])
@@ -377,7 +378,7 @@ class _Guard:
     def __enter__(self) -> None:
         self._store._lock.acquire()
         try:
-            self._store._check()
+            self._store.check_working()
         except BaseException:
             self._store._lock.release()
             raise
