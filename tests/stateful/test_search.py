@@ -1,0 +1,90 @@
+"""The runtime and the reference agree, whatever happens, and enough does happen."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.stateful import reached, reference, tour
+from tests.stateful.search import CI, QUICK, quiet, search
+
+REFERENCE_LINES_MAX = 149
+QUICK_SITUATIONS = (
+    *(f"an act ended: {end}" for end in ("done", "died", "interrupted", "refused", "stopped")),
+    *("die at before", "die at inside", "die at call", "die at told", "tear at inside"),
+    *("deaths in a row: 1", "deaths in a row: 2", "cancel at told", "read at told"),
+    *("a second writer was refused", "a stopped writer met Fenced"),
+    *("several runs at once", "a move was refused by the database"),
+    *("resend idempotent: evidence", "suspend idempotent: attempts_used_up"),
+    *("the clock was set back", "the machine was started anew", "something landed late"),
+)
+pytestmark = [
+    pytest.mark.invariant("S1"),
+    pytest.mark.invariant("S2"),
+    pytest.mark.invariant("S3"),
+    pytest.mark.invariant("S4"),
+    pytest.mark.invariant("S5"),
+    pytest.mark.invariant("S6"),
+    pytest.mark.invariant("S7"),
+    pytest.mark.invariant("S8"),
+    pytest.mark.invariant("S9"),
+    pytest.mark.invariant("S10"),
+    pytest.mark.invariant("S11"),
+    pytest.mark.invariant("S12"),
+    pytest.mark.invariant("S13"),
+    pytest.mark.invariant("S15"),
+]
+
+
+def test_the_runtime_and_the_reference_agree() -> None:
+    met = search(QUICK)
+    assert reached.missing(met, QUICK_SITUATIONS) == []
+
+
+@pytest.mark.slow
+@pytest.mark.fault("M10")
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_they_agree_in_many_more_examples(
+    seed: int, record_property: pytest.RecordProperty
+) -> None:
+    """With three seeds and no example database: nothing is drawn but from the seed."""
+    met = search(CI, seed)
+    wanted = (*reached.SITUATIONS, *reached.DAMAGES)
+    record_property("shown", "\n".join(_table(f"reached with seed {seed}", met, wanted)))
+    assert reached.missing(met, wanted) == []
+
+
+@pytest.mark.slow
+def test_every_move_of_every_contract_is_met_by_a_death_at_each_point_of_its_commit(
+    record_property: pytest.RecordProperty,
+) -> None:
+    met: Counter[str] = Counter()
+    with quiet():
+        told = sum(tour.take(name, story, met) for name, story in tour.stories())
+    wanted = list(reached.cells())
+    record_property("shown", "\n".join(_table(f"deaths in {told} stories", met, wanted)))
+    assert reached.missing(met, wanted) == []
+
+
+def test_a_move_that_is_never_asked_for_is_in_the_lifecycle() -> None:
+    everything = {name.partition(" ")[2] for name in reached.cells()}
+    assert not everything & reached.NEVER.keys()
+    assert all(name.partition("/")[2] == "queryable" for name in reached.NEVER)
+
+
+def test_the_reference_stays_short_and_shares_only_the_generated_words() -> None:
+    text = Path(reference.__file__).read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= REFERENCE_LINES_MAX
+    imported = {
+        node.module for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)
+    }
+    ours = {name for name in imported if name and name.startswith("agent_replay")}
+    assert ours == {"agent_replay.lifecycles.run", "agent_replay.lifecycles.step"}
+
+
+def _table(title: str, met: Counter[str], wanted: list[str] | tuple[str, ...]) -> list[str]:
+    width = max(map(len, wanted))
+    return [f"{title}:", *(f"  {name:{width}}  {met[name]:>7}" for name in wanted)]
