@@ -11,7 +11,6 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from copy import deepcopy
 from functools import partial
 from pathlib import Path
 
@@ -97,7 +96,7 @@ class Lab:
         assert self.process is not None
         plan = plan_of(steps)
         self.plans[name] = plan
-        run = Run(name, _steps(steps), self.process.limit)
+        run = Run(name, steps_of(steps), self.process.limit)
         runtime = self.process.runtime
         self._act(
             name,
@@ -255,15 +254,15 @@ class Lab:
         self._is_touched = True
         given = [Doing(*one) for one in doings]
         self.acted_on, self.read = name, []
-        world = deepcopy(self.outside)
+        world = self.outside.copy()
         schedule = Schedule(given, partial(hands.really, self))
         self.process.at = schedule.at
-        came = _ending(really)
+        came = ending(really)
         read, self.read = self.read, []
         self.rehearsal.outside = world
         expected = Schedule(given, partial(hands.rehearsed, self))
         self.rehearsal.at = expected.at
-        told = _ending(rehearsed)
+        told = ending(rehearsed)
         self.rehearsal.rest()
         self.process.at = lambda *_: None
         both = (came, schedule.trace()), (told, expected.trace())
@@ -334,7 +333,7 @@ class Lab:
         return chains.key(NAMESPACE, run, invariants.stored_step(self.plans[run], step))
 
 
-def _ending(act: Callable[[], object]) -> str:
+def ending(act: Callable[[], object]) -> str:
     """Return how an act ended, in the same word for both sides."""
     try:
         result = act()
@@ -365,7 +364,8 @@ def plan_of(steps: Sequence[Brief]) -> dict[str, object]:
     }
 
 
-def _steps(steps: Sequence[Brief]) -> list[Step]:
+def steps_of(steps: Sequence[Brief]) -> list[Step]:
+    """Return the steps as the reference keeps them."""
     return [
         Step(f"s{number}", tool, Contract(CONTRACT_OF[tool]), list(script), list(looks))
         for number, (tool, script, looks) in enumerate(steps, start=1)

@@ -8,7 +8,7 @@ one for all later ones.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 SECOND = 10**9
@@ -73,7 +73,7 @@ class Time:
         self.boots, self.booted = self.boots + 1, self.true - 5 * SECOND
 
 
-@dataclass
+@dataclass(frozen=True)
 class Landing:
     """Something that was sent and has not arrived; after `until` it never does."""
 
@@ -92,6 +92,17 @@ class Outside:
     arrived: dict[Place, int] = field(default_factory=dict)
     landings: list[Landing] = field(default_factory=list)
     looks: Counter[Place] = field(default_factory=Counter)
+
+    def copy(self) -> Outside:
+        """Return an equal world that goes its own way."""
+        return Outside(
+            time=replace(self.time),
+            calls=list(self.calls),
+            effects=Counter(self.effects),
+            arrived=dict(self.arrived),
+            landings=list(self.landings),
+            looks=Counter(self.looks),
+        )
 
     def call(self, place: Place, tool: str, script: list[str], attempt: int) -> tuple[str, object]:
         """Do what the script says, and return the news of it with a value."""

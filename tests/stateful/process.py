@@ -11,8 +11,9 @@ kill processes, show that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import apsw
 
@@ -40,20 +41,28 @@ NAMESPACE = "stateful"
 LARGE = "x" * RESULT_BYTES_MAX  # and two quotes, which is too much
 
 
+class Host(Protocol):
+    """Where tools live: the world, the points, and the keys that went out, by run and step."""
+
+    outside: Outside
+    at: At
+    keys: dict[tuple[str, str], set[str]]
+
+
 class WorldClock:
     """The clocks of the world, as the runtime reads them."""
 
-    def __init__(self, outside: Outside) -> None:
-        self._outside = outside
+    def __init__(self, host: Host) -> None:
+        self._host = host
 
     def read(self) -> Reading:
-        return Reading(*self._outside.time.read())
+        return Reading(*self._host.outside.time.read())
 
 
 class Mortal:
     """A connection that passes points, and refuses everything once its process is dead."""
 
-    def __init__(self, real: apsw.Connection, at: At, log: Path) -> None:
+    def __init__(self, real: apsw.Connection, at: At, log: Path | None) -> None:
         self.real = real
         self.dead = False
         self._at = at
@@ -91,6 +100,7 @@ class Mortal:
 
     def tear(self) -> None:
         """Commit, and keep what is needed to leave but the first half of it."""
+        assert self._log is not None, "a database in memory has no log"
         self._before = self._log.read_bytes()
         self.real.execute(QUERIES["commit"])
 
@@ -98,7 +108,7 @@ class Mortal:
         """Close the file as the kernel does it."""
         self.dead = True
         self.real.close(force=True)
-        if self._before is not None:
+        if self._before is not None and self._log is not None:
             _leave_half(self._log, self._before)
 
 
@@ -117,16 +127,16 @@ class Process:
     """A process that holds the database: a runtime whose connection is mortal."""
 
     def __init__(self, path: Path, outside: Outside, at: At, *, limit: int) -> None:
+        self.outside = outside
         self.at = at
         self.limit = limit
         self.keys: dict[tuple[str, str], set[str]] = {}
-        """By run and step: the keys that went out."""
         self.runtime = Runtime(
             path,
-            adapters=tools(outside, self),
+            adapters=tools(self),
             attempts_max=limit,
             namespace=NAMESPACE,
-            clock=WorldClock(outside),
+            clock=WorldClock(self),
             log_bytes=0,
             on_event=lambda _run, row: self.at("told", f"{row.event} by {row.actor}"),
         )
@@ -150,29 +160,31 @@ class Process:
         self.runtime.close()
 
 
-def tools(outside: Outside, process: Process) -> Iterable[Adapter]:
+def tools(host: Host) -> list[Adapter]:
     """Return an adapter for each contract, and one whose tool forgets keys."""
 
     def call(request: Request) -> Json:
         tool, script = _given(request)["tool"], _given(request)["do"]
         assert isinstance(tool, str)
         assert isinstance(script, list)
-        process.keys.setdefault((request.run, request.step), set()).add(request.key)
+        host.keys.setdefault((request.run, request.step), set()).add(request.key)
         about = f"{request.run} {request.step} {request.attempt}"
-        process.at("call", about)
+        host.at("call", about)
         place = request.run, request.step
-        news, value = outside.call(place, tool, [str(deed) for deed in script], request.attempt)
-        process.at("called", about)
+        news, value = host.outside.call(
+            place, tool, [str(deed) for deed in script], request.attempt
+        )
+        host.at("called", about)
         return _told(news, value)
 
     def probe(request: Request) -> Found | Absent:
         script = _given(request)["look"]
         assert isinstance(script, list)
         about = f"{request.run} {request.step} {request.attempt}"
-        process.at("probe", about)
+        host.at("probe", about)
         looks = [str(look) for look in script]
-        news, value = outside.look_up((request.run, request.step), looks)
-        process.at("probed", about)
+        news, value = host.outside.look_up((request.run, request.step), looks)
+        host.at("probed", about)
         if value == "raise":
             raise ConnectionError("no answer")
         if news == "silent":
@@ -204,5 +216,5 @@ def _told(news: str, value: object) -> Json:
     if news == "interrupted":
         raise KeyboardInterrupt
     if value == "unstorable":
-        return {"file": object()}  # type: ignore[dict-item]
+        return {"file": b"raw"}  # type: ignore[dict-item]
     return LARGE if value == "large" else value  # type: ignore[return-value]

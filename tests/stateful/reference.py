@@ -7,7 +7,7 @@ which evidence counts, `after` what a row changes. `rehearsal` carries it out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
+from dataclasses import replace
 
 from agent_replay.lifecycles.run import RunEvent, RunState
 from agent_replay.lifecycles.step import Actor, Contract, StepEvent, StepState
@@ -57,7 +57,7 @@ def passed(step: Step, probed: Seen) -> bool:
 
 def after(run: Run, event: StepEvent | RunEvent, actor: Actor, now: Seen, result: object) -> Run:
     """Return the run after a row."""
-    run = deepcopy(run)
+    run = replace(run, steps=[replace(step) for step in run.steps])
     if isinstance(event, RunEvent):
         run.cancel_asked = run.cancel_asked or event is RunEvent.ASK_CANCEL
         return run

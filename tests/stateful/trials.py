@@ -31,7 +31,7 @@ def second_writer(lab: Lab) -> None:
     """Open the file that a living process holds."""
     assert lab.process is not None
     with pytest.raises(DatabaseLocked):
-        Runtime(lab.path, adapters=tools(lab.outside, lab.process), log_bytes=0)
+        Runtime(lab.path, adapters=tools(lab.process), log_bytes=0)
 
 
 # --- moves past the runtime -----------------------------------------------------------------------

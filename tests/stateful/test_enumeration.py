@@ -1,0 +1,64 @@
+"""Each case of a finite family is tried once, and their number is known."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+
+from tests.stateful.enumeration import STEPS_MAX, TOOLS, WAYS, Count, Exploration, cases
+from tests.stateful.search import quiet
+
+PARTS = 12
+COUNTED = (0,) * PARTS
+"""The cases of each part; a change of the runtime that adds a point changes them."""
+CASES_EXACTLY = sum(COUNTED)
+ONE_STEP = len(TOOLS) * (1 + len(WAYS))
+
+pytestmark = [
+    pytest.mark.invariant("S2"),
+    pytest.mark.invariant("S3"),
+    pytest.mark.invariant("S4"),
+    pytest.mark.invariant("S8"),
+    pytest.mark.invariant("S10"),
+    pytest.mark.invariant("S13"),
+    pytest.mark.invariant("S14"),
+    pytest.mark.invariant("S15"),
+]
+
+
+def counted(part: slice, *, each: bool = False) -> Count:
+    cases_there = processes = 0
+    with quiet():
+        for case in islice(cases(), part.start, part.stop, part.step):
+            found = Exploration(case, each=each).count()
+            cases_there, processes = cases_there + found.cases, processes + found.processes
+    return Count(cases_there, processes)
+
+
+def test_every_plan_goes_in_every_way() -> None:
+    plans = [len(TOOLS) ** count for count in range(1, STEPS_MAX + 1)]
+    ways = [1 + len(WAYS) * count for count in range(1, STEPS_MAX + 1)]
+    found = [case.name for case in cases()]
+    assert len(found) == sum(map(int.__mul__, plans, ways)) == 996
+    assert len(set(found)) == len(found)
+
+
+def test_deaths_that_leave_equal_states_are_recovered_from_alike() -> None:
+    """Plans of one step: recovered from once for equal states, and each time."""
+    once = counted(slice(0, ONE_STEP))
+    each = counted(slice(0, ONE_STEP), each=True)
+    assert once.cases == each.cases > 1000
+    assert each.processes > 3 * once.processes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_death_of_every_plan(part: int, record_property: pytest.RecordProperty) -> None:
+    found = counted(slice(part, None, PARTS))
+    record_property(
+        "shown",
+        f"enumeration, part {part + 1} of {PARTS}: {found.cases} of {CASES_EXACTLY} cases, "
+        f"in {found.processes} processes",
+    )
+    assert found.cases == COUNTED[part]
