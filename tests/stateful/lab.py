@@ -290,6 +290,8 @@ class Lab:
                 if point.kind in ("call", "called"):
                     self.reached[f"{point.kind} {point.about.rpartition('/')[2]}"] += 1
         self.reached[f"an act ended: {ending}"] += 1
+        self.reached["an answer was written without the next request"] += self.rehearsal.kept
+        self.rehearsal.kept = 0
         self._deaths[self.acted_on] = self._deaths[self.acted_on] + 1 if ending == "died" else 0
         self.reached[f"deaths in a row: {min(self._deaths[self.acted_on], 3)}"] += 1
 

@@ -33,6 +33,8 @@ class Rehearsal:
     held: dict[tuple[str, str, int], News] = field(default_factory=dict)
     """What the process knows of a request, by run, step and attempt, and has not written."""
     probed: Seen = field(default_factory=lambda: Time().read())
+    kept: int = 0
+    """How often an answer was written although the next request could not be."""
     stopped: bool = False
     """Whether a storage error has stopped the process until it opens the file anew."""
 
@@ -115,7 +117,7 @@ class Rehearsal:
         rows.append((f"{event} by {actor}/{contract}", run))
         return run
 
-    def _commit(self, run: Run, rows: Rows) -> None:
+    def _commit(self, run: Run, rows: Rows, *, stops: bool = False) -> None:
         """Make rows durable in one transaction."""
         if not rows:
             return
@@ -129,14 +131,16 @@ class Rehearsal:
         except StorageFailed:
             if sends and len(rows) > 1 and not rows[-2][0].startswith(("adopt", "start")):
                 self.stopped = False
-                self._commit(rows[-2][1], rows[:-1])  # an answer is not lost with the next request
-                self.stopped = True
+                self.kept += 1
+                # An answer is not lost with the next request.
+                self._commit(rows[-2][1], rows[:-1], stops=True)
             raise
         self.at("inside", text)
         self.runs[run.name], self.writers = run, self.epoch
         self.at("after", text)
         self._forget(run.name)
         self.held.update(sends)
+        self.stopped = self.stopped or stops
         for row, _ in rows:
             if not row.startswith("start"):
                 self.at("told", row)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.database import ExampleDatabase
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -21,12 +21,13 @@ from tests.stateful import machine
 STEPS_MAX = 30
 
 QUICK = settings(
-    max_examples=100,
+    max_examples=80,
     stateful_step_count=STEPS_MAX,
     derandomize=True,
     database=None,
     deadline=None,
     print_blob=False,
+    phases=[Phase.explicit, Phase.generate],  # shrinking may take minutes; the nightly search does
     suppress_health_check=list(HealthCheck),
 )
 CI = settings(QUICK, max_examples=500, derandomize=False)
@@ -34,7 +35,9 @@ CI = settings(QUICK, max_examples=500, derandomize=False)
 
 def nightly(database: ExampleDatabase, examples: int) -> settings:
     """Return the settings of a round of the nightly search, which replays what failed before."""
-    return settings(CI, max_examples=examples, database=database, print_blob=True)
+    return settings(
+        CI, max_examples=examples, database=database, phases=list(Phase), print_blob=True
+    )
 
 
 def search(profile: settings, seed: int | None = None) -> Counter[str]:

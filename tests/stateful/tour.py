@@ -13,8 +13,12 @@ from typing import NamedTuple
 
 from tests.stateful.lab import Brief, Doings, Lab
 from tests.stateful.outside import CONTRACT_OF
+from tests.stateful.points import ENDS, FITS
 
 RUN = "a"
+FORTH_SECONDS = 950
+MEDDLED = ("windowed loses one reply", "asked is refuted by its probe", "keyed answers")
+"""Stories in which not only deaths happen."""
 ENDLESS = 40
 """More points than any act of the tour has."""
 
@@ -40,14 +44,14 @@ def _cancel(lab: Lab, doings: Doings) -> None:
     lab.cancel(RUN, doings)
 
 
-def _give(event: str) -> Act:
+def _give(event: str, *, earlier: int = 0) -> Act:
     def act(lab: Lab, doings: Doings) -> None:
         step = lab.rehearsal.runs[RUN].open
         lab.settle(
             RUN,
             event,
             step=step.name,
-            attempt=step.attempt,
+            attempt=max(1, step.attempt - earlier),
             key_of=(RUN, step.name),
             doings=doings,
         )
@@ -72,6 +76,8 @@ def stories() -> Iterator[tuple[str, Story]]:
         if tool != "look":
             yield from _of_doubt(tool)
     yield from _of_probes()
+    yield from _of_evidence()
+    yield from _of_answers()
 
 
 def _of_any(tool: str) -> Iterator[tuple[str, Story]]:
@@ -80,6 +86,7 @@ def _of_any(tool: str) -> Iterator[tuple[str, Story]]:
     yield f"{tool} refuses", Story(1, [_start(refused)])
     yield f"{tool} loses every reply", Story(2, [_start(lost), _resume])
     yield f"{tool} loses one reply", Story(2, [_start((tool, ["lost", "ok"], ["ok"]))])
+    yield f"{tool} is interrupted", Story(2, [_start((tool, ["interrupt", "ok"], ["ok"])), _resume])
     yield f"{tool} is resumed", Story(2, [_start_and_die(fine, fine), _resume])
     yield f"{tool} has no attempt left", Story(1, [_start_and_die(fine), _resume])
     yield f"{tool} is cancelled at rest", Story(2, [_start_and_die(fine), _cancel, _resume])
@@ -96,6 +103,18 @@ def _of_doubt(tool: str) -> Iterator[tuple[str, Story]]:
     yield f"{tool} is cancelled in doubt", Story(1, [_start(lost), _cancel, _give("confirm")])
 
 
+def _of_answers() -> Iterator[tuple[str, Story]]:
+    yield "keyed cannot be stored", Story(1, [_start(("keyed", ["unstorable"], ["ok"]))])
+    yield "keyed is lost, then refused", Story(2, [_start(("keyed", ["lost", "refuse"], ["ok"]))])
+    yield "keyed is too large", Story(1, [_start(("keyed", ["large"], ["ok"]))])
+
+
+def _of_evidence() -> Iterator[tuple[str, Story]]:
+    twice = ("dark", ["lost", "lost"], ["ok"])
+    acts = [_start(twice), _give("refute"), _resume, _give("confirm", earlier=1)]
+    yield "dark is refuted and had happened", Story(1, acts)
+
+
 def _of_probes() -> Iterator[tuple[str, Story]]:
     unsent = ("asked", ["unsent", "ok"], ["ok"])
     yield "asked is found", Story(1, [_start(("asked", ["lost"], ["ok"]))])
@@ -104,9 +123,13 @@ def _of_probes() -> Iterator[tuple[str, Story]]:
 
 
 def take(name: str, story: Story, reached: Counter[str]) -> int:
-    """Tell a story with a death at each point of each act; return how often it was told."""
+    """Tell a story with a death at each point of each act; return how often it was told.
+
+    In some stories everything else that may happen at a point happens, too.
+    """
     told = 0
-    for number, what in product(range(len(story.acts)), ("die", "tear")):
+    whats = sorted(FITS) if name in MEDDLED else ["die", "tear"]
+    for number, what in product(range(len(story.acts)), whats):
         at: int | None = 0
         while at is not None:
             assert at < ENDLESS, f"{name}: an act with more than {ENDLESS} points"
@@ -126,9 +149,11 @@ def _tell(story: Story, number: int, at: int, what: str, reached: Counter[str]) 
             if RUN not in lab.rehearsal.runs and place:
                 break  # it died before it was registered
             before = len(lab.done)
-            act(lab, [(at, what, 0)] if place == number else [])
+            act(lab, [(at, what, FORTH_SECONDS)] if place == number else [])
             if place == number and len(lab.done) > before:
-                after = lab.passed
+                after = lab.passed if what in ENDS else at + 1
+            if lab.rehearsal.stopped:
+                lab.reopen()
         if lab.process is None:
             lab.open(story.limit)
         if RUN in lab.rehearsal.runs:
