@@ -169,7 +169,7 @@ class Telling:
             really.at(kind, about)
 
         bench.at = at
-        came = ending(lambda: process.run(name, self._plan))  # type: ignore[arg-type]
+        came = ending(lambda: process.run(name, self._plan))
         bench.lose()
         rehearsal.outside = world
         expected = Schedule(doings, _die)

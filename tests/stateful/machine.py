@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.stateful import reference
-from tests.stateful.lab import Brief, Lab
+from tests.stateful.lab import Brief, Doings, Lab
 from tests.stateful.outside import CONTRACT_OF, DEEDS, LOOKS
 from tests.stateful.points import FITS
 from tests.stateful.records import Run
@@ -27,8 +27,10 @@ _whats = st.sampled_from([*sorted(FITS), *["die"] * 5, "tear"])
 _points = st.sampled_from([0, 1, 2, 3, 4, 5, 6, 8])
 _whats = st.sampled_from([*sorted(FITS), *["die"] * 5, *["fail"] * 2, "tear"])
 _doing = st.tuples(_points, _whats, st.sampled_from([-950, 950]))
-_doings = st.tuples(_doing).map(list) | st.tuples(_doing, _doing).map(list) | st.just([])
-_calm = st.just([]) | _doings
+_doings: st.SearchStrategy[Doings] = st.one_of(
+    st.tuples(_doing).map(list), st.tuples(_doing, _doing).map(list), st.just([])
+)
+_calm: st.SearchStrategy[Doings] = st.one_of(st.just([]), _doings)
 _passing = st.sampled_from([1, 59, 61, 899, 901, 1001])
 _jumps = st.sampled_from([-365 * 86_400, -86_400, -950, -61, 61, 950, 365 * 86_400])
 _any_run = st.integers(0, 2)
@@ -102,19 +104,19 @@ class StatefulRuntime(RuleBasedStateMachine):
 
     @precondition(lambda self: len(self._names) < RUNS_MAX)
     @rule(steps=_plans, doings=_doings)
-    def start(self, steps: list[Brief], doings: list[tuple[int, str, int]]) -> None:
+    def start(self, steps: list[Brief], doings: Doings) -> None:
         self._needs_process()
         self.lab.start(f"r{len(self._names) + 1}", steps, doings)
 
     @precondition(_has_runs)
     @rule(number=_any_run, doings=_doings, with_plan=st.booleans())
-    def resume(self, number: int, doings: list[tuple[int, str, int]], with_plan: bool) -> None:
+    def resume(self, number: int, doings: Doings, with_plan: bool) -> None:
         self._needs_process()
         self.lab.resume(self._name(number), doings, with_plan=with_plan)
 
     @precondition(_has_runs)
     @rule(number=_any_run, doings=_doings)
-    def recover(self, number: int, doings: list[tuple[int, str, int]]) -> None:
+    def recover(self, number: int, doings: Doings) -> None:
         """Resume in a new process, which may die too."""
         if self.lab.process is not None:
             self.lab.kill()
@@ -122,7 +124,7 @@ class StatefulRuntime(RuleBasedStateMachine):
 
     @precondition(_has_runs)
     @rule(number=_any_run, doings=_calm)
-    def cancel(self, number: int, doings: list[tuple[int, str, int]]) -> None:
+    def cancel(self, number: int, doings: Doings) -> None:
         self._needs_process()
         self.lab.cancel(self._name(number), doings)
 
@@ -134,7 +136,7 @@ class StatefulRuntime(RuleBasedStateMachine):
         event: str,
         wrong: str,
         honest: bool,
-        doings: list[tuple[int, str, int]],
+        doings: Doings,
     ) -> None:
         """A person gives evidence: true or not, about what is in doubt or about something else."""
         self._needs_process()

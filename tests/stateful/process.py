@@ -89,7 +89,8 @@ class Mortal:
             assert isinstance(row, Event)
             self._rows.append(f"{row.event} by {row.actor}")
         elif statement == QUERIES["commit"]:
-            return self._commit()
+            self._commit()
+            return None
         return self.real.execute(statement, *arguments)  # type: ignore[arg-type]
 
     def _commit(self) -> None:

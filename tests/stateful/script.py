@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Concatenate, ParamSpec, Protocol
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 Given = ParamSpec("Given")
 
@@ -34,16 +34,19 @@ class _HasScript(Protocol):
     def check(self) -> None: ...
 
 
+Bench = TypeVar("Bench", bound=_HasScript)
+
+
 def recorded(
-    act: Callable[Concatenate[_HasScript, Given], None],
-) -> Callable[Concatenate[_HasScript, Given], None]:
+    act: Callable[Concatenate[Bench, Given], None],
+) -> Callable[Concatenate[Bench, Given], None]:
     """Make a method a line of its lab's script; the lab is judged after it.
 
     An error carries the whole script as a note, which pytest and Python print below it.
     """
 
     @functools.wraps(act)
-    def wrapped(lab: _HasScript, /, *given: Given.args, **named: Given.kwargs) -> None:
+    def wrapped(lab: Bench, /, *given: Given.args, **named: Given.kwargs) -> None:
         if lab.script.depth:
             act(lab, *given, **named)  # part of another line
             return

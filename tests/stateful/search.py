@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from hypothesis import HealthCheck, Phase, settings
@@ -19,6 +19,9 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.stateful import machine
 
 STEPS_MAX = 30
+
+Record = Callable[[str, object], None]
+"""What pytest's `record_property` is."""
 
 QUICK = settings(
     max_examples=80,
@@ -48,9 +51,9 @@ def search(profile: settings, seed: int | None = None) -> Counter[str]:
         """A class of its own for each search: its seed is an attribute."""
 
     if seed is not None:
-        Seeded._hypothesis_internal_use_seed = seed  # type: ignore[attr-defined]
+        Seeded._hypothesis_internal_use_seed = seed
     with quiet():
-        run_state_machine_as_test(Seeded, settings=profile)  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(Seeded, settings=profile)
     return Counter(machine.REACHED)
 
 

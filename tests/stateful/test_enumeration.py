@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from tests.stateful.enumeration import STEPS_MAX, TOOLS, WAYS, Count, Exploration, cases
-from tests.stateful.search import quiet
+from tests.stateful.search import Record, quiet
 
 PARTS = 12
 COUNTED = (
@@ -59,7 +59,7 @@ def test_deaths_that_leave_equal_states_are_recovered_from_alike() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
-def test_every_death_of_every_plan(part: int, record_property: pytest.RecordProperty) -> None:
+def test_every_death_of_every_plan(part: int, record_property: Record) -> None:
     found = counted(slice(part, None, PARTS))
     record_property(
         "shown",

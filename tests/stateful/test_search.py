@@ -11,7 +11,7 @@ import pytest
 
 from tests.stateful import reached, reference, tour
 from tests.stateful.lab import Lab
-from tests.stateful.search import CI, QUICK, quiet, search
+from tests.stateful.search import CI, QUICK, Record, quiet, search
 
 REFERENCE_LINES_MAX = 149
 QUICK_SITUATIONS = (
@@ -57,9 +57,7 @@ def test_the_runtime_and_the_reference_agree() -> None:
 @pytest.mark.slow
 @pytest.mark.fault("M10")
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_they_agree_in_many_more_examples(
-    seed: int, record_property: pytest.RecordProperty
-) -> None:
+def test_they_agree_in_many_more_examples(seed: int, record_property: Record) -> None:
     """With three seeds and no example database: nothing is drawn but from the seed."""
     met = search(CI, seed)
     record_property("shown", table(f"reached with seed {seed}", met, CI_SITUATIONS))
@@ -68,7 +66,7 @@ def test_they_agree_in_many_more_examples(
 
 @pytest.mark.slow
 def test_every_move_of_every_contract_is_met_by_a_death_at_each_point_of_its_commit(
-    record_property: pytest.RecordProperty,
+    record_property: Record,
 ) -> None:
     met: Counter[str] = Counter()
     with quiet():
