@@ -329,6 +329,12 @@ class Lab:
         for place, keys in (self.process.keys if self.process else {}).items():
             assert keys == {self.key(*place)}
 
+    def wall_times(self, name: str) -> list[tuple[int, int]]:
+        """Return number and wall time of each row of a run."""
+        database = rows_in(self.folder)
+        (run,) = (row["run"] for row in database["runs"] if row["id"] == name)
+        return [(row["seq"], row["wall_ns"]) for row in database["events"] if row["run"] == run]
+
     # --- keys -----------------------------------------------------------------------------------
 
     def key(self, run: str, step: str) -> str:

@@ -23,11 +23,11 @@ CI_SITUATIONS = (
     *QUICK_SITUATIONS,
     *("die at before", "die at inside", "die at call", "die at told", "tear at inside"),
     *("cancel at told", "read at told", "a stopped writer met Fenced", "something landed late"),
-    *("resend idempotent: evidence", "suspend idempotent: attempts_used_up"),
+    *("suspend idempotent: attempts_used_up", "a row says unstorable"),
     *("the machine was started anew", "deaths in a row: 2"),
     *("deaths in a row: 3", "fail at before", "fail at inside", "fail at after", "die at called"),
     *("evidence was refused: key", "evidence was refused: stale", "evidence was refused: run"),
-    *("a row says unstorable", "false evidence counted", "a process went on after a storage error"),
+    *("false evidence counted", "a process went on after a storage error"),
     *("suspend idempotent: window_lapsed", "confirm queryable: probe_present"),
     *("something could no longer land", "resend idempotent: died", "suspend opaque: cancel_asked"),
 )

@@ -1,0 +1,28 @@
+"""The nightly search runs, says how far it is, and keeps what fails as a script."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.stateful import fuzz
+
+
+def test_a_failure_is_kept_as_a_program(tmp_path: Path) -> None:
+    failure = AssertionError("no")
+    failure.add_note("--- a script ---\nfrom tests.stateful.lab import Lab\n")
+    path = fuzz.keep(failure, 7, tmp_path)
+    assert path.read_text() == "from tests.stateful.lab import Lab\n"
+    assert fuzz.keep(failure, 8, tmp_path) == path
+
+
+def test_a_failure_without_a_script_names_its_seed(tmp_path: Path) -> None:
+    assert "7" in fuzz.keep(ValueError("no"), 7, tmp_path).read_text()
+
+
+@pytest.mark.slow
+def test_it_searches_and_tells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--seconds", "1", "--workers", "1", "--folder", str(tmp_path)]
+    assert fuzz.main(words) == 0, (tmp_path / "stateful.err").read_text()
+    assert "100 examples" in capsys.readouterr().out
