@@ -24,7 +24,7 @@ Record = Callable[[str, object], None]
 """What pytest's `record_property` is."""
 
 QUICK = settings(
-    max_examples=80,
+    max_examples=60,
     stateful_step_count=STEPS_MAX,
     derandomize=True,
     database=None,
@@ -33,7 +33,7 @@ QUICK = settings(
     phases=[Phase.explicit, Phase.generate],  # shrinking may take minutes; the nightly search does
     suppress_health_check=list(HealthCheck),
 )
-CI = settings(QUICK, max_examples=500, derandomize=False)
+CI = settings(QUICK, max_examples=300, derandomize=False)
 
 
 def nightly(database: ExampleDatabase, examples: int) -> settings:

@@ -5,8 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import Phase, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
 
 from tests.stateful import fuzz
+from tests.stateful.lab import Lab
+from tests.stateful.search import nightly, search
+from tests.stateful.test_guards import without_pending
 
 
 def test_a_failure_is_kept_as_a_program(tmp_path: Path) -> None:
@@ -19,6 +24,26 @@ def test_a_failure_is_kept_as_a_program(tmp_path: Path) -> None:
 
 def test_a_failure_without_a_script_names_its_seed(tmp_path: Path) -> None:
     assert "7" in fuzz.keep(ValueError("no"), 7, tmp_path).read_text()
+
+
+def test_what_failed_is_replayed_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the database of examples, whatever the seed of the next search is."""
+    without_pending(monkeypatch)
+    database = DirectoryBasedExampleDatabase(tmp_path)
+    profile = settings(nightly(database, 300), phases=[Phase.reuse, Phase.generate])
+    made: list[str] = []
+    make = Lab.__init__
+
+    def counted(lab: Lab) -> None:
+        made.append("lab")
+        make(lab)
+
+    monkeypatch.setattr(Lab, "__init__", counted)
+    for seed, labs_max in ((1, 300), (2, 3)):
+        made.clear()
+        with pytest.raises(AssertionError):
+            search(profile, seed)
+        assert len(made) <= labs_max
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from agent_replay import driver, recovery
 from agent_replay.events import Event
@@ -25,7 +24,7 @@ from tests.stateful.search import CI, quiet, search
 
 Removal = Callable[[pytest.MonkeyPatch], None]
 PLAN: list[Brief] = [("keyed", ["lost", "ok"], ["ok"]), ("dark", ["lost"], ["ok"])]
-A_FEW = settings(CI, max_examples=300)
+A_FEW = CI
 
 
 def _without_clauses(monkeypatch: pytest.MonkeyPatch, *messages: str) -> None:
