@@ -128,3 +128,18 @@ def test_a_cancel_from_another_thread_is_not_lost_while_a_step_fails(lab: Lab, f
         thread.join(30)
     assert outcome.state is (RunState.CANCELLING if fails else RunState.CANCELLED)
     assert bool(outcome.in_doubt) is fails
+
+
+@pytest.mark.invariant("S12")
+@pytest.mark.parametrize("at", [4, 5, 6])
+@pytest.mark.parametrize("tool", TOOLS)
+def test_no_call_begins_once_a_callback_has_met_a_storage_error(
+    lab: Lab, tool: str, at: int
+) -> None:
+    """A hook is told of the request and asks for a cancel, whose commit fails."""
+    lab.start("r", [(tool, ["ok"], ["ok"])], [(3, "cancel", 0), (at, "fail", 0)])
+    assert [doing.what for doing, _ in lab.done] == ["cancel", "fail"]
+    assert lab.outside.calls == []
+    lab.reopen()
+    lab.resume("r")
+    assert bool(lab.outside.calls) is not lab.rehearsal.runs["r"].cancel_asked
