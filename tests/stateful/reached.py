@@ -50,6 +50,8 @@ SITUATIONS = (
     "suspend queryable: died",
     "suspend opaque: raised",
     "a process went on after a storage error",
+    "something landed late",
+    "something could no longer land",
     "an answer was written without the next request",
 )
 DAMAGES = tuple(f"damage was found: {table}.{column}" for table, column in PLACES)

@@ -13,7 +13,7 @@ from agent_replay.lifecycles.run import RunEvent, RunState
 from agent_replay.lifecycles.step import Actor, StepEvent
 from tests.stateful import reference
 from tests.stateful.outside import Interrupted, Outside, Seen, Time
-from tests.stateful.records import Rows, Run, StorageFailed
+from tests.stateful.records import Rows, Run, Step, StorageFailed
 
 News = tuple[str, object]
 
@@ -161,10 +161,13 @@ class Rehearsal:
 
     def _drive_on(self, name: str, known: News) -> None:
         (news, value), run, rows = known, self.runs[name], Rows()
+        has_probed = False
         while True:
             if news == "ready":
                 self._commit(run, rows)
                 run, rows = self.runs[name], Rows()
+            if _rests_on_time(run.open, has_probed=has_probed):
+                self._go_on_unless_stopped()  # what was written when is read from the storage
             owed = reference.owed(run, news, self.outside.time.read(), self.probed)
             if isinstance(owed, tuple):
                 run = self._draft(run, *owed, rows, value)
@@ -174,6 +177,7 @@ class Rehearsal:
             self._commit(run, rows)
             if not owed:
                 return
+            has_probed = has_probed or owed == "probe"
             news, value = self._call(name) if owed == "call" else self._probe(name)
             run, rows = self.runs[name], Rows()
 
@@ -199,3 +203,9 @@ class Rehearsal:
         found = self.runs[name].open
         settled = (found.name, found.attempt) != (step.name, step.attempt)
         return ("nothing", None) if settled else news
+
+
+def _rests_on_time(step: Step, *, has_probed: bool) -> bool:
+    if step.tool == "windowed":
+        return step.first is not None
+    return step.tool == "asked" and has_probed and step.suspended is not None

@@ -78,6 +78,7 @@ def stories() -> Iterator[tuple[str, Story]]:
     yield from _of_probes()
     yield from _of_evidence()
     yield from _of_answers()
+    yield from _of_landings()
 
 
 def _of_any(tool: str) -> Iterator[tuple[str, Story]]:
@@ -101,6 +102,22 @@ def _of_doubt(tool: str) -> Iterator[tuple[str, Story]]:
     yield f"{tool} is abandoned", Story(1, [_start(lost), _give("abandon")])
     yield f"{tool} is sent again", Story(1, [_start(lost), _give("resend"), _resume])
     yield f"{tool} is cancelled in doubt", Story(1, [_start(lost), _cancel, _give("confirm")])
+
+
+def _land_after(seconds: int) -> Act:
+    def act(lab: Lab, _doings: Doings) -> None:
+        lab.pass_time(seconds)
+        if lab.outside.landings:
+            lab.land(0)
+
+    return act
+
+
+def _of_landings() -> Iterator[tuple[str, Story]]:
+    late = ("asked", ["late", "ok"], ["ok"])
+    for seconds in (59, 61):
+        acts = [_start(late), _land_after(seconds), _resume]
+        yield f"asked lands after {seconds} seconds", Story(2, acts)
 
 
 def _of_answers() -> Iterator[tuple[str, Story]]:
