@@ -3,10 +3,12 @@
 #   PYTHON=python3.12   the Python that the virtual environment is made with
 #   VENV=folder         where that environment lies
 #   PYTEST_ARGS="..."   more arguments for pytest: make test PYTEST_ARGS="-k lock -x"
+#   FUZZ_ARGS="..."     arguments for the search: make fuzz FUZZ_ARGS="--seconds 600 --workers 2"
 
 PYTHON ?= python3
 VENV ?= .venv
 PYTEST_ARGS ?=
+FUZZ_ARGS ?=
 
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet --quiet
@@ -22,7 +24,7 @@ VOID := $(shell test -x $(RUN) && test "$$(cat $(PACKAGE) 2>&1)" = "$(MADE_FOR)"
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all evidence evidence-record check format generate readme wheel install clean $(VOID)
+.PHONY: help demo test test-all fuzz evidence evidence-record check format generate readme wheel install clean $(VOID)
 .PHONY: check-format check-lint check-types check-imports check-spec
 
 help: ## List the targets.
@@ -37,6 +39,9 @@ test: $(DEVELOPMENT) ## Run the tests that belong to every change (three minutes
 
 test-all: $(DEVELOPMENT) ## Run the tests that take too long for `make test`, and only those.
 	@$(PYTEST) -m slow $(PYTEST_ARGS)
+
+fuzz: $(DEVELOPMENT) ## Search for a failure until Ctrl-C; what fails is kept in .hypothesis and replayed.
+	@$(RUN) -m tests.stateful.fuzz $(FUZZ_ARGS)
 
 evidence: $(DEVELOPMENT) ## Renew the recorded results that are quick to make, if their sources have changed.
 	@$(RUN) -m crashtests.verify results/crash-matrix.json > /dev/null && echo "results/crash-matrix.json: up to date" || \

@@ -103,6 +103,8 @@ class Tally:
         self.collected: set[str] = set()
         self.ran: set[str] = set()
         self.left_behind: list[str] = []
+        self.shown: list[str] = []
+        """What tests say of themselves, by `record_property("shown", text)`."""
         self.counts = not config.option.collectonly
         # Inherited by whatever a test starts, so that it is known when its parent has died.
         token = secrets.token_hex(8)
@@ -119,6 +121,7 @@ class Tally:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when != "teardown" and not (report.when == "setup" and report.passed):
             self.ran.add(report.nodeid)
+            self.shown += [str(text) for name, text in report.user_properties if name == "shown"]
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:
@@ -136,6 +139,8 @@ class Tally:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         for process in self.left_behind:
             terminalreporter.write_line(f"FAILED: left behind and ended now: {process}", red=True)
+        for text in self.shown:
+            terminalreporter.write_line(text)
         if self.counts:
             for nodeid in sorted(self.collected - self.ran):
                 terminalreporter.write_line(f"FAILED: collected and not run: {nodeid}", red=True)
