@@ -47,3 +47,18 @@ def test_a_death_writes_nothing_more(lab: Lab, point: int, is_durable: bool) -> 
     assert (_log(lab) != before) is is_durable
     lab.open()
     assert ("r2" in lab.rehearsal.runs) is is_durable
+
+
+@pytest.mark.invariant("S14")
+@pytest.mark.parametrize("third", range(8))
+@pytest.mark.parametrize("second", range(8))
+def test_a_recovery_dies_and_the_recovery_of_it_dies_too(lab: Lab, second: int, third: int) -> None:
+    lab.start("r1", [("keyed", ["ok"], ["ok"])], [(5, "die", 0)])
+    for point in (second, third):
+        lab.open()
+        lab.resume("r1", [(point, "die", 0)])
+        assert lab.process is None
+    assert lab.reached["deaths in a row: 3"] == 1
+    lab.open()
+    lab.resume("r1")
+    assert lab.outside.effects["r1", "s1"] == 1
