@@ -213,6 +213,8 @@ def _become(work: Callable[[Line], None], line: Line, closes: Iterable[int]) -> 
             os.close(descriptor)
         work(line)
         os._exit(0)
+    except (BrokenPipeError, KeyboardInterrupt):
+        pass  # its parent has gone, or goes for the same reason
     except BaseException:  # noqa: BLE001 - whatever it is, it ends here
         traceback.print_exc()
         sys.stderr.flush()

@@ -44,7 +44,7 @@ def guarded(judge: Any, *given: Any) -> Iterator[str]:
         yield from judge(*given)
     except (KeyError, IndexError) as error:
         yield f"malformed: {error} is missing"
-    except (TypeError, ValueError, AttributeError, Impossible) as error:
+    except (TypeError, ValueError, AttributeError, RecursionError, Impossible) as error:
         yield f"malformed: {error}"
 
 

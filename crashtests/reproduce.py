@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ from crashtests.cases import CASES, Case
 from crashtests.child import Fooled
 from crashtests.evidence import database_of, ledger_of
 from crashtests.independent.lifecycle import Lifecycle
-from crashtests.output import write
+from crashtests.output import output, refused, write
 from crashtests.parent import Worker
 from crashtests.verify import FORMAT, findings
 
@@ -96,18 +97,23 @@ def reproduce(cases: Sequence[Case], progress: Callable[[str], None]) -> Report:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make a report, and return 0 if it is sound."""
     parser = argparse.ArgumentParser(prog="python -m crashtests.reproduce", description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, help="where the report goes (JSON)")
+    parser.add_argument("--output", type=output, required=True, help="where the report goes (JSON)")
     parser.add_argument("--quiet", action="store_true", help="print no line for each case")
     options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # to clear away
     try:
         report = reproduce(CASES, (lambda _: None) if options.quiet else print)
     except Fooled as problem:
         print(f"no report was made: {problem}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("no report was made: interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
     text = json.dumps(report, indent=1, sort_keys=True) + "\n"
     pages = {".md": table.render(report), ".svg": picture.render(report)}
-    paths = write(options.output, {options.output.suffix: text, **pages})
     found = findings(report)
+    place = refused(options.output) if found else options.output
+    paths = write(place, {options.output.suffix: text, **pages})
     for finding in found:
         print(finding, file=sys.stderr)
     print(f"{len(report['cases'])} cases, {len(found)} findings: {', '.join(map(str, paths))}")

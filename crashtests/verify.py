@@ -54,7 +54,7 @@ def _cases(rows: Any) -> Iterator[str]:
     if not isinstance(rows, list) or not rows:
         yield f"cases: {EMPTY}"
         return
-    names = [row.get("case") if isinstance(row, dict) else None for row in rows]
+    names = [str(row.get("case")) if isinstance(row, dict) else "None" for row in rows]
     yield from _names(names)
     lifecycle = Lifecycle()
     by_name = {case.name: case for case in CASES}
@@ -86,11 +86,17 @@ def read(path: Path) -> Any:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Judge a report; return 0 if it holds, 1 if not, 2 if it cannot be read."""
+    """Judge a report; return 0 if it holds, 1 if not, 2 if it or the spec cannot be read."""
     parser = argparse.ArgumentParser(prog="python -m crashtests.verify", description=__doc__)
     parser.add_argument("report", type=Path)
     parser.add_argument("--recorded", action="store_true", help="accept sources that have changed")
     options = parser.parse_args(arguments)
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        Lifecycle()
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        print(f"spec/: it cannot be read: {error}", file=sys.stderr)
+        return 2
     try:
         report = read(options.report)
     except (OSError, ValueError, RecursionError) as error:

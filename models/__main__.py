@@ -9,6 +9,7 @@ page      write the parts of docs/models.md anew that are made by running the mo
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -24,11 +25,19 @@ USAGE = 2
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command that the first argument names."""
+    if list(arguments) in (["--help"], ["-h"]):
+        print(__doc__)
+        return 0
     if not arguments or arguments[0] not in COMMANDS:
         print(__doc__, file=sys.stderr)
         return USAGE
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # to clear away
     module = importlib.import_module(COMMANDS[arguments[0]])
-    status: int = module.main(arguments[1:])
+    try:
+        status: int = module.main(arguments[1:])
+    except KeyboardInterrupt:
+        print("interrupted: nothing is known", file=sys.stderr)
+        return 128 + signal.SIGINT
     return status
 
 

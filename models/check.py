@@ -77,15 +77,19 @@ def checked(
         why = f"no {' and no '.join(lacks)} here; on Debian: apt-get install {' '.join(lacks)}"
         yield Result(kind="all", bounds="", engine=SPIN, verdict=Verdict.NOT_RUN, lines=(why,))
     with ThreadPoolExecutor(max_workers=1) as pool:
-        pending: list[Future[list[Result]]] = []
-        counts: dict[str, Future[list[Result]]] = {}
-        if SPIN in asked and not lacks:
-            for bounds in bounds_set.safety:
-                counts[bounds.name] = pool.submit(_safety_by_spin, bounds, watch)
-            pending = [pool.submit(_liveness, bounds) for bounds in bounds_set.liveness]
-        yield from _searched(bounds_set, asked, counts, watch)
-        for future in pending:
-            yield from future.result()
+        try:
+            pending: list[Future[list[Result]]] = []
+            counts: dict[str, Future[list[Result]]] = {}
+            if SPIN in asked and not lacks:
+                for bounds in bounds_set.safety:
+                    counts[bounds.name] = pool.submit(_safety_by_spin, bounds, watch)
+                pending = [pool.submit(_liveness, bounds) for bounds in bounds_set.liveness]
+            yield from _searched(bounds_set, asked, counts, watch)
+            for future in pending:
+                yield from future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # else all that waits is run first
+            raise
 
 
 def _searched(

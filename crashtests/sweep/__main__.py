@@ -26,10 +26,11 @@ from typing import Any
 
 from crashtests import about
 from crashtests.child import Fooled
-from crashtests.output import write
+from crashtests.output import output, refused, write
 from crashtests.subjects import SUBJECTS
 from crashtests.sweep import lanes, only, picture, table, tally, worker
 from crashtests.sweep.bench import Bench
+from crashtests.sweep.judge import MUST_BE_ZERO
 from crashtests.sweep.scenarios import EACH, FULL, QUICK, SCENARIOS
 from crashtests.sweep.verify import FORMAT
 from crashtests.verify import findings
@@ -60,6 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Fooled as problem:
         print(f"no report was made: {problem}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("no report was made: interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -68,7 +72,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--output", type=Path, help="where the report goes (JSON)")
+    parser.add_argument("--output", type=output, help="where the report goes (JSON)")
     parser.add_argument("--quick", action="store_true", help="kill in the first runs only")
     parser.add_argument(
         "--each", action="store_true", help="also recoveries that begin with equal files"
@@ -81,6 +85,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.quick and options.each:
         parser.error("--quick and --each are two forms; give one of them")
+    if options.only and (options.output or options.quick or options.each or options.json):
+        parser.error("--only prints a line for each point; it has no form and no report")
+    if options.scratch is not None and not os.access(options.scratch / ".", os.W_OK | os.X_OK):
+        parser.error(f"--scratch: {options.scratch} is no folder that can be written to")
     if options.lanes < 1:
         parser.error("--lanes is 1 or more")
     return options
@@ -104,13 +112,15 @@ def _place(options: argparse.Namespace) -> Path | None:
 def _again(pattern: only.Pattern, scratch: Path) -> int:
     """Kill at the points of a pattern, and print a line for each."""
     subject = SUBJECTS[pattern.scenario.subject]
-    found = 0
+    found = wrong = 0
     for point, told in only.again(Bench(pattern.scenario, subject, scratch), pattern):
         found += 1
+        word = told.rpartition(": ")[2]
+        wrong += bool(pattern.scenario.contract) and word in MUST_BE_ZERO
         print(f"{point.name(pattern.scenario.name)} {told}")
     if not found:
         print("no process comes to that operation", file=sys.stderr)
-    return 0 if found else 1
+    return 1 if wrong or not found else 0
 
 
 def _sweep(options: argparse.Namespace, scratch: Path) -> int:
@@ -129,7 +139,9 @@ def _sweep(options: argparse.Namespace, scratch: Path) -> int:
     if options.output:
         text = json.dumps(report, sort_keys=True, separators=(",", ":")) + "\n"
         pages = {".md": table.render(report), ".svg": picture.render(report)}
-        write(options.output, {options.output.suffix: text, **pages})
+        place = refused(options.output) if found else options.output
+        paths = write(place, {options.output.suffix: text, **pages})
+        print(", ".join(map(str, paths)), file=sys.stderr)
     kills = sum(row["kills"] for row in report["totals"])
     seconds = time.monotonic() - began
     print(f"{kills} kills in {seconds:.0f} s, {len(found)} findings", file=sys.stderr)

@@ -17,7 +17,7 @@ from crashtests.sweep.explore import After
 from crashtests.sweep.judge import came
 from crashtests.sweep.scenarios import PATHS, SCENARIOS, Scenario
 
-_FORM = re.compile(r"([a-z_-]+):([a-z-]+)(?:@([0-9,]+))?(?::op=([0-9]+))?")
+_FORM = re.compile(r"([a-z_-]+):([a-z-]+)(?:@([0-9]+(?:,[0-9]+)*))?(?::op=([0-9]+))?")
 
 
 class Point(NamedTuple):
@@ -53,7 +53,7 @@ def pattern_of(text: str) -> Pattern:
         raise ValueError(f"there is no scenario {name!r}; there are {', '.join(by_name)}")
     if path not in by_name[name].paths:
         raise ValueError(f"{name} has no path {path!r}; it has {', '.join(by_name[name].paths)}")
-    kills = None if after is None else tuple(int(kill) for kill in after.split(",") if kill)
+    kills = None if after is None else tuple(int(kill) for kill in after.split(","))
     if kills is not None and len(kills) != PATHS.index(path):
         raise ValueError(f"{path} comes after {PATHS.index(path)} kills, not {len(kills)}")
     return Pattern(by_name[name], path, kills, None if operation is None else int(operation))

@@ -31,8 +31,8 @@ def render(report: Mapping[str, Any]) -> str:
         "",
         "Made by `python -m crashtests.sweep`; do not edit.",
         "",
-        f"{sum(row['kills'] for row in rows)} processes ended by SIGKILL, each before another "
-        f"operation on another path ({report['form']} form), at revision "
+        f"{_kills(rows)} processes ended by SIGKILL ({report['form']} form), no two of them before "
+        "the same operation after the same kills, at revision "
         f"`{about['revision'][:12]}` on {about['created']}: Python {about['python']}, "
         f"SQLite {about['sqlite']}, {about['platform']}, {about['file_system']}.",
         "",

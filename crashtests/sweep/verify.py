@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,7 +15,17 @@ from crashtests.independent.history import SENDS
 from crashtests.independent.lifecycle import Lifecycle
 from crashtests.judgement import KILLED, digest_of
 from crashtests.sweep import judge, tally
-from crashtests.sweep.scenarios import EACH, FORMS, PATHS, SCENARIOS, Scenario, paths_of
+from crashtests.sweep.scenarios import (
+    EACH,
+    FORMS,
+    FULL,
+    PATHS,
+    QUICK,
+    RUN,
+    SCENARIOS,
+    Scenario,
+    paths_of,
+)
 
 FORMAT = 1
 REPORT_FIELDS = {"format", "form", "about", "scenarios", "totals"}
@@ -35,6 +46,9 @@ FILES = {
 }
 """The operations that are watched, each with the files that it is done to."""
 
+KILLS_MIN = {QUICK: 500, FULL: 10_000, EACH: 10_000}
+"""With fewer kills a report of that form has not been everywhere."""
+
 Told = Mapping[str, Any]
 
 
@@ -42,15 +56,19 @@ def findings(report: Any, *, recorded: bool = False) -> list[str]:
     """Return what is wrong with a report, each with its place; nothing if it holds."""
     if report.keys() != REPORT_FIELDS:
         return [f"the report: it has not the fields {', '.join(sorted(REPORT_FIELDS))}"]
-    if report["format"] != FORMAT or report["form"] not in FORMS:
+    if (
+        type(report["format"]) is not int
+        or report["format"] != FORMAT
+        or report["form"] not in FORMS
+    ):
         return [f"format: {report['format']!r}, {report['form']!r}: this verifier knows them not"]
     found = provenance.findings(report["about"], recorded=recorded)
-    found += provenance.guarded(_names, report["scenarios"])
+    found += [f"scenarios: {one}" for one in provenance.guarded(_names, report["scenarios"])]
     for told in report["scenarios"] if isinstance(report["scenarios"], list) else []:
         name = told.get("scenario") if isinstance(told, dict) else told
         for problem in provenance.guarded(_scenario, told, report["form"]):
             found.append(f"scenario {name!r}, {problem}")
-    return found or list(provenance.guarded(_totals, report))
+    return found or [f"totals: {one}" for one in provenance.guarded(_totals, report)]
 
 
 def summary(report: Any) -> str:
@@ -63,16 +81,19 @@ def _names(scenarios: list[Told]) -> Iterator[str]:
     names = [told["scenario"] for told in scenarios]
     expected = [scenario.name for scenario in SCENARIOS]
     if names != expected:
-        yield f"scenarios: they are {names}, and {expected} were to be"
+        yield f"they are {names}, and {expected} were to be"
 
 
 def _totals(report: Told) -> Iterator[str]:
     """Yield where the totals are not those of the rows, or are not what must be."""
     if report["totals"] != tally.totals(report["scenarios"]):
-        yield "totals: they are not the sums of the rows"
+        yield "they are not the sums of the rows"
+    kills = sum(row["kills"] for row in report["totals"])
+    if kills < KILLS_MIN[report["form"]]:
+        yield f"{kills} kills, and {KILLS_MIN[report['form']]} are the fewest of this form"
     for row in report["totals"]:
         for problem in tally.wrong(row):
-            yield f"totals, {row['scenario']} {row['path']}: {problem}"
+            yield f"{row['scenario']} {row['path']}: {problem}"
 
 
 def _scenario(told: Told, form: str) -> Iterator[str]:
@@ -85,7 +106,9 @@ def _scenario(told: Told, form: str) -> Iterator[str]:
         yield "digest: something in this scenario was changed"
     yield from _kills(told)
     yield from _kinds(told["kinds"])
+    yield from _passed(told, scenario)
     yield from _stages(told, scenario)
+    yield from _along(told, scenario)
     yield from _paths(told, paths_of(scenario, form), every=form == EACH)
     lifecycle = Lifecycle()
     for number, end in enumerate(told["ends"]):
@@ -128,12 +151,49 @@ def _kinds(kinds: list[list[str]]) -> Iterator[str]:
             yield f"kinds: {operation} {file} is none"
 
 
+def _passed(told: Told, scenario: Scenario) -> Iterator[str]:
+    """Yield where a first run lacks what it must pass: each call, and a durable row before it."""
+    for number, path in enumerate(told["paths"]):
+        if path["path"] != RUN:
+            continue
+        kinds = [tuple(told["kinds"][kind]) for kind in path["recorded"]]
+        counts = Counter(kinds)
+        made = [("write", "new database"), ("sync", "new database"), ("rename", "new database")]
+        steps = 0 if scenario.creates else len(scenario.steps)
+        for kind in made if scenario.creates else [("write", "log"), ("sync", "log")]:
+            if not counts[kind]:
+                yield f"paths[{number}]: it passes no {' '.join(kind)}"
+        for operation in ("call", "reply"):
+            if counts[operation, "tool"] != steps:
+                yield f"paths[{number}]: {counts[operation, 'tool']} of {steps} {operation} tool"
+        first = kinds.index(("call", "tool")) if ("call", "tool") in kinds else 0
+        if steps and scenario.contract and ("sync", "log") not in kinds[:first]:
+            yield f"paths[{number}]: it calls the tool before it has synced a row (S1)"
+
+
 def _stages(told: Told, scenario: Scenario) -> Iterator[str]:
     """Yield where a state is not of the process whose kill left it."""
     for number, path in enumerate(told["paths"]):
         stage = PATHS.index(path["path"]) + 1 + (not scenario.creates)
         if any(told["states"][state]["stage"] != stage for state in path["states"]):
             yield f"paths[{number}]: a kill on it left a state of another stage than {stage}"
+
+
+def _along(told: Told, scenario: Scenario) -> Iterator[str]:
+    """Yield where a later kill on a path left less, or no effect after the tool had answered."""
+    for number, path in enumerate(told["paths"]):
+        states = [told["states"][state] for state in path["states"]]
+        for earlier, later in itertools.pairwise(states):
+            fewer = [b < a for a, b in zip(earlier["effects"], later["effects"], strict=True)]
+            if later["rows"] < earlier["rows"] or any(fewer):
+                yield f"paths[{number}]: a later kill left fewer rows or effects"
+                break
+        kinds = [told["kinds"][kind] for kind in path["recorded"]]
+        replies = list(itertools.accumulate(kind == ["reply", "tool"] for kind in kinds))
+        for replied, state in zip(replies, states[1:], strict=False):
+            if replied and scenario.contract != "read_only" and not any(state["effects"]):
+                yield f"paths[{number}]: the tool had answered, and there is no effect"
+                break
 
 
 def _paths(told: Told, expected: tuple[str, ...], *, every: bool) -> Iterator[str]:

@@ -40,7 +40,10 @@ def findings(path: str | os.PathLike[str], *, decisions: bool = True) -> list[Fi
 
 def findings_in(histories: Histories, *, decisions: bool = True) -> list[Finding]:
     """Return what in these histories is no path."""
-    found: list[Finding] = []
+    found = [
+        Finding(f"number {number}", 0, "steps or events of a run that is not there", "none of them")
+        for number in histories.strays
+    ]
     for run in histories.runs:
         found += registration_findings(run, histories.namespace, histories.writers)
         if len(run.steps) == run.steps_registered:  # else no row has a step to be judged by
@@ -81,8 +84,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     try:
+        _lifecycle()  # of a spec that cannot be read nothing can be said
         histories = read(options.file)
-    except (ReplayError, OSError) as error:
+    except (ReplayError, OSError, ValueError) as error:
         print(f"{options.file}: {error}", file=sys.stderr)
         return UNREADABLE
     found = findings_in(histories)

@@ -71,6 +71,8 @@ class Histories(NamedTuple):
     namespace: str
     writers: dict[int, bytes]
     runs: tuple[RunOf, ...]
+    strays: tuple[int, ...] = ()
+    """The numbers under which there are steps or events, and no run."""
 
 
 class Finding(NamedTuple):
@@ -116,6 +118,7 @@ def histories(tables: dict[str, list[dict[str, object]]]) -> Histories:
             _run(run, steps[_number(run, "run")], rows[_number(run, "run")])
             for run in tables["run"]
         ),
+        strays=tuple(sorted({*rows, *steps} - {_number(run, "run") for run in tables["run"]})),
     )
 
 

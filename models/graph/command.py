@@ -10,6 +10,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -48,16 +49,25 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="offer what the spec permits, and leave out what must be refused",
     )
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--processes", type=_at_least_one, default=os.cpu_count() or 1)
     parser.add_argument("--json", action="store_true")
     return parser
 
 
+def _at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"1 or more, not {number}")
+    return number
+
+
 def _compared(wanted: list[Task], processes: int) -> Iterator[Comparison]:
-    if processes <= 1:
+    if processes == 1:
         yield from map(compare, wanted)
         return
-    with multiprocessing.get_context("spawn").Pool(min(processes, len(wanted))) as pool:
+    context = multiprocessing.get_context("spawn")
+    ignores = (signal.SIGINT, signal.SIG_IGN)  # this process ends them
+    with context.Pool(min(processes, len(wanted)), signal.signal, ignores) as pool:
         yield from pool.imap_unordered(compare, wanted)
 
 

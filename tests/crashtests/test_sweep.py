@@ -127,6 +127,24 @@ def test_a_point_that_is_none_is_refused_with_what_would_be_right(text: str, say
         pattern_of(text)
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--output", "report.md"], "no name of a report"),
+        (["--output", "."], "no name of a report"),
+        (["--scratch", "README.md"], "no folder that can be written to"),
+        (["--quick", "--each"], "two forms"),
+        (["--only", "opaque:run:op=1", "--json"], "no form and no report"),
+        (["--lanes", "0"], "1 or more"),
+    ],
+)
+def test_a_wrong_command_ends_before_anything_is_killed(options: list[str], says: str) -> None:
+    done = run("crashtests.sweep", *options)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_point_that_no_process_comes_to_is_an_error() -> None:
     done = run("crashtests.sweep", "--only", "opaque:run:op=100000")
     assert (done.returncode, done.stdout) == (1, "")

@@ -171,6 +171,32 @@ def test_a_path_that_was_not_killed_everywhere_is_refused(again: Report) -> None
     assert any(f"was not killed after {tuple(missing)}" in finding for finding in found)
 
 
+def test_a_report_that_covers_little_is_refused(again: Report) -> None:
+    """A forger cuts each path to its first operation, and makes all digests and totals anew."""
+    for told in again["scenarios"]:
+        for row in told["paths"]:
+            row["recorded"], row["states"] = row["recorded"][:1], row["states"][:1]
+        for name, used in (("kinds", "recorded"), ("states", "states")):
+            told[name] = [told[name][number] for number in renumbered(told["paths"], used)]
+        ends = list(dict.fromkeys(state["end"] for state in told["states"]))
+        for state in told["states"]:
+            state["end"] = ends.index(state["end"])
+        told["ends"] = [told["ends"][number] for number in ends]
+        told["digest"] = digest_of({k: v for k, v in told.items() if k != "digest"})
+    again["totals"] = tally.totals(again["scenarios"])
+    found = verify.findings(again, recorded=True)
+    assert any("passes no sync log" in finding for finding in found)
+    assert any("0 of 1 call tool" in finding for finding in found)
+
+
+def test_a_report_whose_effects_at_the_kill_were_erased_is_refused(opaque: Report) -> None:
+    told = copy.deepcopy(opaque)
+    for state in told["states"]:
+        state.update(rows=0, head=None, effects=[0])
+    told["digest"] = digest_of({k: v for k, v in told.items() if k != "digest"})
+    assert any("the tool had answered" in finding for finding in judged(told))
+
+
 # --- the published schema -------------------------------------------------------------------------
 
 

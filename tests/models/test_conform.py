@@ -65,6 +65,14 @@ def test_a_history_is_judged_in_a_few_milliseconds(lived: Path) -> None:
     assert (time.process_time() - began) / 10 / runs < 0.010
 
 
+def test_rows_of_a_run_that_was_taken_away_are_a_finding(lived: Path) -> None:
+    whole = read(lived)
+    without = whole._replace(runs=whole.runs[1:], strays=(whole.runs[0].number,))
+    (finding,) = findings_in(without)
+    assert "a run that is not there" in finding.text()
+    assert read(lived).strays == ()
+
+
 # --- every wrong column of every row ------------------------------------------------------------
 
 
