@@ -35,6 +35,13 @@ class Fooled(Exception):
     """What was seen does not show what it was meant to show."""
 
 
+def readable(descriptor: int, seconds: float) -> bool:
+    """Wait until something can be read; say whether it can. `select` knows no number over 1023."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(max(0.0, seconds) * 1000))
+
+
 class Line:
     """The child's own end: it says things, and waits to be let go on."""
 
@@ -83,7 +90,7 @@ class Child:
         deadline = time.monotonic() + seconds
         while b"\n" not in self._received:
             left_seconds = max(0.0, deadline - time.monotonic())
-            if not select.select([self._report], [], [], left_seconds)[0]:
+            if not readable(self._report, left_seconds):
                 raise Fooled(f"process {self.pid} said nothing for {seconds} seconds")
             part = os.read(self._report, 1 << 16)
             if not part:
@@ -113,9 +120,7 @@ class Child:
         was_dead = self.is_dead()
         os.killpg(self.pid, signal.SIGKILL)
         os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-        more = self._received or (
-            select.select([self._report], [], [], 0)[0] and os.read(self._report, 1)
-        )
+        more = self._received or (readable(self._report, 0) and os.read(self._report, 1))
         termination = self.reap()
         if was_dead or termination != -signal.SIGKILL:
             raise Fooled(f"process {self.pid} ended with {termination} before it was killed")
@@ -140,7 +145,7 @@ class Child:
         """Return when it is dead; raise `Fooled` if that takes too long."""
         descriptor = os.pidfd_open(self.pid)
         try:
-            if not select.select([descriptor], [], [], seconds)[0]:
+            if not readable(descriptor, seconds):
                 raise Fooled(f"process {self.pid} did not end within {seconds} seconds")
         finally:
             os.close(descriptor)

@@ -15,7 +15,6 @@ import dataclasses
 import itertools
 import json
 import os
-import select
 import shutil
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agent_replay import Json
+from crashtests.child import readable
 from tests.crash.worker import LEDGER
 from tests.crash.worker import Answer as Answer
 from tests.crash.world import Entry, Ledger, Point
@@ -106,7 +106,7 @@ class Server:
         deadline = time.monotonic() + within_seconds
         while b"\n" not in self._received:
             left_seconds = max(0.0, deadline - time.monotonic())
-            if not select.select([self._replies], [], [], left_seconds)[0]:
+            if not readable(self._replies, left_seconds):
                 self._process.kill()
                 raise Misled(f"the server does not answer {do!r}; {self.errors()}")
             part = os.read(self._replies, 1 << 16)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from crashtests.child import readable
 from tests.crash.harness import WAIT_SECONDS_MAX, Answer, Lab, Order, Scene, point_of
 from tests.crash.test_ownership import content, is_locked_out
 from tests.crash.verdicts import KINDS
@@ -63,7 +63,7 @@ class Child:
         deadline = time.monotonic() + WAIT_SECONDS_MAX
         while b"\n" not in self._received:
             left_seconds = max(0.0, deadline - time.monotonic())
-            assert select.select([self._report], [], [], left_seconds)[0], "it says nothing"
+            assert readable(self._report, left_seconds), "it says nothing"
             part = os.read(self._report, 1 << 16)
             assert part, f"it has ended with {self.process.wait(WAIT_SECONDS_MAX)}"
             self._received += part
@@ -75,7 +75,7 @@ class Child:
         os.write(self._control, b"!")
 
     def is_silent(self) -> bool:
-        return not select.select([self._report], [], [], 0)[0]
+        return not readable(self._report, 0)
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal, and return when the kernel says that it has had its effect."""

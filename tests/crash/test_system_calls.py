@@ -35,7 +35,7 @@ COMMAND = Path(sys.executable).with_name("agent-replay")
 WAIT_SECONDS_MAX = 120.0
 RUN = "order"
 DATABASE = "runs.db"
-EVERY = int(os.environ.get("SYSTEM_CALLS_EVERY", "3"))
+EVERY = int(os.environ.get("SYSTEM_CALLS_EVERY", "5"))
 """In the long form the command is killed at one of so many calls; 1 is all, for some minutes."""
 
 SYSTEM_CALLS = (

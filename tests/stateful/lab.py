@@ -17,6 +17,7 @@ from pathlib import Path
 
 from agent_replay import Evidence, EvidenceRefused, Json, StorageError
 from agent_replay.lifecycles.step import Contract, StepEvent
+from agent_replay.store import holder
 from crashtests.independent import chains
 from tests.stateful import hands, invariants, trials
 from tests.stateful.judge import DATABASE, complaints, rows_in
@@ -62,6 +63,8 @@ class Lab:
         """Let go of everything, however the example ended."""
         if self.process is not None:
             self.process.die()
+        if self.path.exists():  # else each example would leave a descriptor open for good
+            holder.close_aside(holder.identity_of(str(self.path)))
         shutil.rmtree(self.folder)
 
     # --- acts -----------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ CI_SITUATIONS = (
     *("fail at before", "fail at inside", "fail at after", "die at called"),
     *("evidence was refused: key", "evidence was refused: stale", "evidence was refused: run"),
     *("false evidence counted", "a process went on after a storage error"),
-    *("suspend idempotent: window_lapsed", "confirm queryable: probe_present"),
+    "confirm queryable: probe_present",
     *("resend idempotent: died", "suspend opaque: cancel_asked"),
 )
 pytestmark = [

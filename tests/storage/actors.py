@@ -13,7 +13,6 @@ import json
 import multiprocessing
 import os
 import resource
-import select
 import signal
 import sqlite3
 import struct
@@ -32,6 +31,7 @@ import apsw
 from agent_replay.errors import DatabaseLocked, ReplayError, WrongProcess
 from agent_replay.store import connection, files
 from agent_replay.store.lock import WriterLock
+from crashtests.child import readable
 
 WAIT_SECONDS_MAX = 30.0
 NOBODY = 65534
@@ -102,7 +102,7 @@ class Child:
         pipe = self._process.stdout.fileno()
         deadline = time.monotonic() + WAIT_SECONDS_MAX
         while b"\n" not in self._received:
-            ready, _, _ = select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))
+            ready = readable(pipe, deadline - time.monotonic())
             assert ready, "timed out: the child does not answer"
             part = os.read(pipe, 1 << 16)
             assert part, f"the child has ended with {self._process.wait(WAIT_SECONDS_MAX)}"
