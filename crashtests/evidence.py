@@ -9,8 +9,7 @@ from typing import Any
 
 from agent_replay.store.reader import Reader
 from crashtests.child import Fooled
-from crashtests.subjects import LEDGER
-from crashtests.worker import DATABASE
+from crashtests.subjects import DATABASE, LEDGER
 
 Rows = dict[str, Any]
 

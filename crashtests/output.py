@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 _BESIDE = (".md", ".svg")
@@ -27,19 +26,19 @@ def output(text: str) -> Path:
     return path
 
 
-def write(output: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Write each text beside `output` under the suffix that it has in `texts`."""
-    output.parent.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for suffix, text in texts.items():
-        path = output.with_suffix(suffix)
-        beside = path.with_name(f".{path.name}.{os.getpid()}.new")
-        beside.write_text(text, encoding="utf-8")
-        os.replace(beside, path)
-        paths.append(path)
-    return paths
+def publish(output: Path, text: str, *, page: str, picture: str, holds: bool) -> list[Path]:
+    """Write a report, its page and its picture; return where they are.
+
+    A report that does not hold goes to a name of its own, so that it replaces none that does.
+    """
+    place = output if holds else output.with_name(f"{output.stem}.refused{output.suffix}")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    texts = {place.suffix: text, **dict(zip(_BESIDE, (page, picture), strict=True))}
+    return [_write(place.with_suffix(suffix), content) for suffix, content in texts.items()]
 
 
-def refused(output: Path) -> Path:
-    """Return where a report goes that does not hold, so that it replaces none that does."""
-    return output.with_name(f"{output.stem}.refused{output.suffix}")
+def _write(path: Path, text: str) -> Path:
+    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    beside.write_text(text, encoding="utf-8")
+    os.replace(beside, path)
+    return path

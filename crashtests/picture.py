@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
-from xml.sax.saxutils import escape
 
-from crashtests import cases
+from crashtests import cases, svg
 from crashtests.cases import HEADLINE
 
 _NAME_WIDTH, _STAGE_WIDTH, _ROW_HEIGHT, _TOP = 330, 132, 46, 64
@@ -15,6 +15,8 @@ _REACHED = {cases.AFTER_REQUEST: 1, cases.AFTER_EFFECT: 2, cases.AFTER_ACKNOWLED
 _GOOD, _PAUSED, _BAD = "#2e7d32", "#b45309", "#b91c1c"
 _OUTCOME_COLOURS = {cases.UNRESOLVED: _PAUSED, cases.RECONCILED: _PAUSED, cases.DUPLICATE: _BAD}
 _OUTCOME_WIDTH = 330
+_SIZE = 14
+_text = partial(svg.text, size=_SIZE)
 
 
 def render(report: Mapping[str, Any]) -> str:
@@ -22,17 +24,11 @@ def render(report: Mapping[str, Any]) -> str:
     rows = report["cases"][: len(HEADLINE)]
     width = _NAME_WIDTH + len(_STAGES) * _STAGE_WIDTH + _OUTCOME_WIDTH
     height = _TOP + len(rows) * _ROW_HEIGHT + 20
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}" role="img" '
-        'font-family="system-ui, sans-serif" font-size="14">',
-        "<title>The crash matrix: where each process was killed, and what came out</title>",
-        f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
-        *_heading(),
-    ]
+    parts = list(_heading())
     for number, row in enumerate(rows):
         parts += _line(row, _TOP + number * _ROW_HEIGHT + _ROW_HEIGHT // 2)
-    return "\n".join([*parts, "</svg>"]) + "\n"
+    title = "The crash matrix: where each process was killed, and what came out"
+    return svg.document(parts, width=width, height=height, title=title, size=_SIZE)
 
 
 def _heading() -> Iterator[str]:
@@ -73,13 +69,4 @@ def _cross(x: int, y: int) -> str:
     return (
         f'<path d="M{x - 6} {y - 6} L{x + 6} {y + 6} M{x - 6} {y + 6} L{x + 6} {y - 6}" '
         f'stroke="{_BAD}" stroke-width="3"><title>SIGKILL</title></path>'
-    )
-
-
-def _text(
-    x: int, y: int, text: str, *, anchor: str = "start", colour: str = "#0f172a", size: int = 14
-) -> str:
-    return (
-        f'<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{colour}" font-size="{size}">'
-        f"{escape(text)}</text>"
     )

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from crashtests import about, judgement, picture, table
+from crashtests import about, command, judgement, picture, table
 from crashtests.cases import CASES, Case
-from crashtests.child import Fooled
 from crashtests.evidence import database_of, ledger_of
 from crashtests.independent.lifecycle import Lifecycle
-from crashtests.output import output, refused, write
+from crashtests.output import output, publish
 from crashtests.parent import Worker
 from crashtests.verify import FORMAT, findings
 
@@ -100,20 +98,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=output, required=True, help="where the report goes (JSON)")
     parser.add_argument("--quiet", action="store_true", help="print no line for each case")
     options = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # to clear away
-    try:
-        report = reproduce(CASES, (lambda _: None) if options.quiet else print)
-    except Fooled as problem:
-        print(f"no report was made: {problem}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("no report was made: interrupted", file=sys.stderr)
-        return 128 + signal.SIGINT
-    text = json.dumps(report, indent=1, sort_keys=True) + "\n"
-    pages = {".md": table.render(report), ".svg": picture.render(report)}
+    return command.ended(lambda: _make(options.output, quiet=options.quiet))
+
+
+def _make(place: Path, *, quiet: bool) -> int:
+    report = reproduce(CASES, (lambda _: None) if quiet else print)
     found = findings(report)
-    place = refused(options.output) if found else options.output
-    paths = write(place, {options.output.suffix: text, **pages})
+    text = json.dumps(report, indent=1, sort_keys=True) + "\n"
+    page, drawn = table.render(report), picture.render(report)
+    paths = publish(place, text, page=page, picture=drawn, holds=not found)
     for finding in found:
         print(finding, file=sys.stderr)
     print(f"{len(report['cases'])} cases, {len(found)} findings: {', '.join(map(str, paths))}")

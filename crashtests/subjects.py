@@ -35,6 +35,8 @@ FOLDER_VARIABLE = "CRASHTESTS_FOLDER"
 FORGETS_VARIABLE = "CRASHTESTS_FORGETS"
 """Not empty: the key window has lapsed, and the provider knows no key of before."""
 LEDGER = "effects.db"
+DATABASE = "runs.db"
+RUN = "case"
 SHORT_SECONDS = 0.05
 LONG_SECONDS = 3600
 WINDOW_SECONDS = 600

@@ -88,7 +88,6 @@ class _Wrapped:
     """The wrapped methods; they must live as long as the process."""
 
     def __init__(self, vfs: _Vfs, watch: Watch, seed: Callable[[], int] | None) -> None:
-        self._vfs = vfs
         self._watch = watch
         self._seed = seed
         self._tables: dict[int, _Methods] = {}
@@ -178,7 +177,6 @@ def _watched(original: Any, operation: str, watch: Watch) -> Any:
             watch(Operation(operation, kind))
         return original(*given, **named)
 
-    call.__wrapped__ = original  # type: ignore[attr-defined]
     return call
 
 

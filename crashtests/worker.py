@@ -18,7 +18,9 @@ from agent_replay import Event, Evidence, Json, Outcome, Request, Runtime
 from crashtests.cases import AFTER_ACKNOWLEDGEMENT, AFTER_EFFECT, AFTER_REQUEST, IN_RECOVERY
 from crashtests.child import REPORTS_ON, WAITS_ON, Line
 from crashtests.subjects import (
+    DATABASE,
     FOLDER_VARIABLE,
+    RUN,
     SUBJECTS,
     Subject,
     adapter_of,
@@ -29,8 +31,6 @@ from crashtests.subjects import (
 )
 
 LINE = Line(REPORTS_ON, WAITS_ON)
-DATABASE = "runs.db"
-RUN = "case"
 STEP = "act"
 NAMESPACE = "crash-matrix"
 SETTLING_SECONDS_MAX = 30.0

@@ -16,7 +16,6 @@ import itertools
 import json
 import os
 import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -24,19 +23,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crashtests import about
-from crashtests.child import Fooled
-from crashtests.output import output, refused, write
+from crashtests import about, command
+from crashtests.output import output, publish
 from crashtests.subjects import SUBJECTS
 from crashtests.sweep import lanes, only, picture, table, tally, worker
 from crashtests.sweep.bench import Bench
-from crashtests.sweep.judge import MUST_BE_ZERO
 from crashtests.sweep.scenarios import EACH, FULL, QUICK, SCENARIOS
 from crashtests.sweep.verify import FORMAT
 from crashtests.verify import findings
 
 _MEMORY = Path("/dev/shm")
-_TERMINATED = 128 + signal.SIGTERM
 _CLEAR = "\r\033[K"
 _TELLS_SECONDS = 15.0
 _REPRODUCERS_MAX = 10
@@ -49,21 +45,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not sys.platform.startswith("linux"):
         print("the sweep needs Linux: its processes are watched through /proc", file=sys.stderr)
         return 2
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(_TERMINATED))  # so that all is cleared away
+    return command.ended(lambda: _prepared(options))
+
+
+def _prepared(options: argparse.Namespace) -> int:
     worker.prepare()
     gc.collect()
     gc.freeze()  # else each fork copies what the collector touches
-    try:
-        with tempfile.TemporaryDirectory(prefix="crash-sweep-", dir=_place(options)) as scratch:
-            if options.only:
-                return _again(options.only, Path(scratch))
-            return _sweep(options, Path(scratch))
-    except Fooled as problem:
-        print(f"no report was made: {problem}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("no report was made: interrupted", file=sys.stderr)
-        return 128 + signal.SIGINT
+    with tempfile.TemporaryDirectory(prefix="crash-sweep-", dir=_place(options)) as scratch:
+        if options.only:
+            return _again(options.only, Path(scratch))
+        return _sweep(options, Path(scratch))
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -113,10 +105,9 @@ def _again(pattern: only.Pattern, scratch: Path) -> int:
     """Kill at the points of a pattern, and print a line for each."""
     subject = SUBJECTS[pattern.scenario.subject]
     found = wrong = 0
-    for point, told in only.again(Bench(pattern.scenario, subject, scratch), pattern):
+    for point, came, told in only.again(Bench(pattern.scenario, subject, scratch), pattern):
         found += 1
-        word = told.rpartition(": ")[2]
-        wrong += bool(pattern.scenario.contract) and word in MUST_BE_ZERO
+        wrong += bool(pattern.scenario.contract) and came.is_wrong
         print(f"{point.name(pattern.scenario.name)} {told}")
     if not found:
         print("no process comes to that operation", file=sys.stderr)
@@ -134,14 +125,13 @@ def _sweep(options: argparse.Namespace, scratch: Path) -> int:
     found = findings(report)
     for finding in found:
         print(finding, file=sys.stderr)
-    for line in itertools.islice(tally.failures(report["scenarios"]), _REPRODUCERS_MAX):
-        print(f"reproduce with: python -m crashtests.sweep --only {line}", file=sys.stderr)
     if options.output:
         text = json.dumps(report, sort_keys=True, separators=(",", ":")) + "\n"
-        pages = {".md": table.render(report), ".svg": picture.render(report)}
-        place = refused(options.output) if found else options.output
-        paths = write(place, {options.output.suffix: text, **pages})
+        page, drawn = table.render(report), picture.render(report)
+        paths = publish(options.output, text, page=page, picture=drawn, holds=not found)
         print(", ".join(map(str, paths)), file=sys.stderr)
+    for line in itertools.islice(tally.failures(report["scenarios"]), _REPRODUCERS_MAX):
+        print(f"reproduce with: python -m crashtests.sweep --only {line}", file=sys.stderr)
     kills = sum(row["kills"] for row in report["totals"])
     seconds = time.monotonic() - began
     print(f"{kills} kills in {seconds:.0f} s, {len(found)} findings", file=sys.stderr)

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 from crashtests.child import Child, Fooled, Line, Said, fork
 from crashtests.evidence import rows_of
-from crashtests.subjects import Subject, named
+from crashtests.subjects import DATABASE, Subject, named
 from crashtests.sweep import worker
 from crashtests.sweep.passage import PASSAGE
 from crashtests.sweep.scenarios import Scenario
-from crashtests.sweep.worker import DATABASE, Order
+from crashtests.sweep.worker import Order
 from crashtests.vfs import Operation
 
 _INDEX = "-shm"
@@ -93,8 +93,15 @@ class Bench:
             self._finish(self._start(folder, 0, opens_only=True))
         return self._state(folder, 1)
 
-    def finish(self, state: State, *, opens_only: bool = False) -> Finished:
-        """Return what a process makes of a state when nobody disturbs it."""
+    def operations(self, state: State) -> tuple[Operation, ...]:
+        """Return what a process passes that is to be killed, when nobody disturbs it."""
+        return self._undisturbed(state, opens_only=self.scenario.creates).operations
+
+    def finish(self, state: State) -> Finished:
+        """Return what a run, or a recovery, makes of a state when nobody disturbs it."""
+        return self._undisturbed(state, opens_only=False)
+
+    def _undisturbed(self, state: State, *, opens_only: bool) -> Finished:
         known = self._finished.get((state, opens_only))
         if known is None:
             folder = self._copy(state)
@@ -107,14 +114,15 @@ class Bench:
             self._finished[state, opens_only] = known
         return known
 
-    def kill(self, state: State, number: int, *, opens_only: bool = False) -> State:
+    def kill(self, state: State, number: int) -> State:
         """Kill a process before the operation of that number; return what it has left.
 
         Raises `Fooled` unless it announced the operation that was recorded, and was alive until
         SIGKILL ended it, and all that it had been told of is there.
         """
-        recorded = self.finish(state, opens_only=opens_only).operations
+        recorded = self.operations(state)
         folder = self._copy(state)
+        opens_only = self.scenario.creates
         with self._start(folder, state.stage, stop=number, opens_only=opens_only) as child:
             said = child.hear()
             if said is None:
@@ -179,10 +187,10 @@ class Bench:
             if not self.look(left).tells(seq, link):
                 raise Fooled(f"row {seq} was told of as durable, and is not in the history")
 
-    def _check_effects(self, before: State, passed: tuple[Operation, ...], left: State) -> None:
+    def _check_effects(self, start: State, passed: tuple[Operation, ...], left: State) -> None:
         """Raise unless the ledger shows what the tool has done up to the kill, and did before."""
-        earlier, now = self.look(before).effects, self.look(left).effects
-        if any(now[i] < earlier[i] for i in range(len(now))):
+        earlier, now = self.look(start).effects, self.look(left).effects
+        if any(later < before for before, later in zip(earlier, now, strict=True)):
             raise Fooled(f"the ledger had the effects {earlier}, and now {now}")
         has_effect = self.scenario.contract != "read_only"
         if has_effect and Operation("reply", "tool") in passed and not any(now):

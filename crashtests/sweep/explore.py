@@ -1,9 +1,8 @@
 """A scenario explored: each path recorded, and a process killed before each of its operations.
 
 The report of a scenario is kept small by naming each thing once: `kinds` of operations, `ends` that
-an undisturbed recovery comes to, `states` that kills leave, each with its end. A path then is a
-list of numbers: the operation that was recorded, the one that the killed process announced, the
-state that it left.
+an undisturbed recovery comes to, `states` that kills leave, each with its end. A path then is two
+lists of numbers: the operations that were recorded, and the states that the kills before them left.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class Explorer:
             "scenario": scenario.name,
             "terminations": {str(-signal.SIGKILL): self._bench.kills},
             "kinds": [list(kind) for kind in self._kinds],
-            "paths": [dict(row._asdict()) for row in _merged(rows)],
+            "paths": [row._asdict() for row in _merged(rows)],
             "states": self._told_states,
             "ends": self._told_ends,
         }
@@ -75,12 +74,11 @@ class Explorer:
         self, path: str, starts: list[tuple[After, State]], rows: list[Row]
     ) -> Iterator[tuple[After, State]]:
         """Kill at every operation of a path; yield what each kill left."""
-        opens_only = self._bench.scenario.creates
         for after, start in starts:
-            recorded = self._bench.finish(start, opens_only=opens_only).operations
+            recorded = self._bench.operations(start)
             states = []
             for number in range(len(recorded)):
-                state = self._bench.kill(start, number, opens_only=opens_only)
+                state = self._bench.kill(start, number)
                 self._progress(self._bench.kills)
                 states.append(self._number(state))
                 yield (*after, number), state

@@ -40,6 +40,11 @@ class Came(NamedTuple):
         wrong = ("duplicates", "false_successes", "lost", "denied", "avoidable", "unknown")
         return next((name for name in wrong if getattr(self, name)), "once")
 
+    @property
+    def is_wrong(self) -> bool:
+        """Say whether something is not 0 that must be."""
+        return any(getattr(self, name) for name in MUST_BE_ZERO)
+
 
 WORDS = ("once", "unknown", "avoidable", "duplicates", "false_successes", "lost", "denied")
 MUST_BE_ZERO = ("duplicates", "false_successes", "lost", "denied", "avoidable")

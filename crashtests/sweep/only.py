@@ -14,7 +14,7 @@ from typing import NamedTuple
 from crashtests.independent.lifecycle import Lifecycle
 from crashtests.sweep.bench import Bench, State
 from crashtests.sweep.explore import After
-from crashtests.sweep.judge import came
+from crashtests.sweep.judge import Came, came
 from crashtests.sweep.scenarios import PATHS, SCENARIOS, Scenario
 
 _FORM = re.compile(r"([a-z_-]+):([a-z-]+)(?:@([0-9]+(?:,[0-9]+)*))?(?::op=([0-9]+))?")
@@ -59,42 +59,49 @@ def pattern_of(text: str) -> Pattern:
     return Pattern(by_name[name], path, kills, None if operation is None else int(operation))
 
 
-def again(bench: Bench, pattern: Pattern) -> Iterator[tuple[Point, str]]:
-    """Kill at each point that is meant, and yield it with what came of it, in words."""
-    opens_only = pattern.scenario.creates
+class Again(NamedTuple):
+    """What a kill came to that was made again."""
+
+    point: Point
+    came: Came
+    told: str
+
+
+def again(bench: Bench, pattern: Pattern) -> Iterator[Again]:
+    """Kill at each point that is meant, and yield what came of it."""
     starts: list[tuple[After, State]] = [((), bench.begin())]
     for level in range(PATHS.index(pattern.path)):
         number = None if pattern.after is None else pattern.after[level]
         starts = [
-            ((*after, n), bench.kill(state, n, opens_only=opens_only))
+            ((*after, n), bench.kill(state, n))
             for after, state in starts
             for n in _operations(bench, state, number)
         ]
     for after, state in starts:
         for number in _operations(bench, state, pattern.operation):
-            left = bench.kill(state, number, opens_only=opens_only)
+            left = bench.kill(state, number)
             point = Point(pattern.path, after, number)
-            operation = bench.finish(state, opens_only=opens_only).operations[number]
-            yield point, f"before {operation.name} {operation.file}: {_told(bench, left)}"
+            operation = bench.operations(state)[number]
+            counts, told = _came(bench, left)
+            yield Again(point, counts, f"before {operation.name} {operation.file}: {told}")
 
 
 def _operations(bench: Bench, state: State, wanted: int | None) -> list[int]:
     """Return the operation that is wanted, if the process comes to it; or each that there is."""
-    count = len(bench.finish(state, opens_only=bench.scenario.creates).operations)
-    return [n for n in range(count) if wanted in (None, n)]
+    return [n for n in range(len(bench.operations(state))) if wanted in (None, n)]
 
 
-def _told(bench: Bench, left: State) -> str:
-    """Return what a kill left, and what a recovery that nobody disturbs makes of it."""
+def _came(bench: Bench, left: State) -> tuple[Came, str]:
+    """Return what came of a kill, and what it left and recovery made of that, in words."""
     finished = bench.finish(left)
     before, after = bench.look(left), bench.look(finished.end)
     rows = [] if before.database is None else before.database["events"]
     moves = [] if after.database is None else after.database["events"]
     end = {"database": after.database, "effects": after.effects}
-    word = came(bench.scenario, end, Lifecycle()).word
+    counts = came(bench.scenario, end, Lifecycle())
     left_moves = " ".join(row["event"] for row in rows) or "no rows"
     more = " ".join(row["event"] for row in moves[len(rows) :]) or "nothing"
-    return (
+    return counts, (
         f"it left {left_moves}, effects {list(before.effects)}; recovery added {more}: "
-        f"{finished.outcome['state']}, effects {list(after.effects)}: {word}"
+        f"{finished.outcome['state']}, effects {list(after.effects)}: {counts.word}"
     )

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 from xml.sax.saxutils import escape
 
+from crashtests import svg
 from crashtests.independent.lifecycle import Lifecycle
 from crashtests.sweep.judge import WORDS
 from crashtests.sweep.scenarios import PATHS
@@ -36,6 +38,8 @@ _MEANINGS = {
 }
 _SIGNS = {"write": "w", "sync": "s", "lock": "·", "truncate": "t", "delete": "d", "rename": "n"}
 _SIGN_OF_TOOL = {"call": "▼", "reply": "▲", "probe": "▼", "answer": "▲"}
+_SIZE = 12
+_text = partial(svg.text, size=_SIZE)
 _LEFT, _TOP, _CELL, _BAND, _GAP = 190, 112, 8, 18, 26
 _BANDS = {"run": "first run", "recovery": "recovery", "recovery-of-recovery": "recovery of that"}
 
@@ -51,18 +55,9 @@ def render(report: Mapping[str, Any]) -> str:
         parts += _scenario(told, columns, y)
         y += 14 + sum(_BAND for path in PATHS if columns[path]) + _GAP
     width = _LEFT + columns_max * _CELL + 20
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y}" width="{width}" '
-            f'height="{y}" role="img" font-family="system-ui, sans-serif" font-size="12">',
-            "<title>The sweep: what came of a kill before each operation</title>",
-            f'<rect width="{width}" height="{y}" fill="#ffffff"/>',
-            *_heading(report),
-            *parts,
-            "</svg>",
-            "",
-        ]
-    )
+    title = "The sweep: what came of a kill before each operation"
+    parts = [*_heading(report), *parts]
+    return svg.document(parts, width=width, height=y, title=title, size=_SIZE)
 
 
 def _heading(report: Mapping[str, Any]) -> Iterator[str]:
@@ -138,12 +133,3 @@ def _stack(x: int, y: int, counts: Counter[str]) -> Iterator[str]:
             )
             top += part
     yield "</g>"
-
-
-def _text(
-    x: int, y: int, text: str, *, anchor: str = "start", colour: str = "#0f172a", size: int = 12
-) -> str:
-    return (
-        f'<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{colour}" font-size="{size}" '
-        f'xml:space="preserve">{escape(text)}</text>'
-    )

@@ -17,15 +17,13 @@ from typing import NamedTuple
 import apsw
 
 from agent_replay import Adapter, Json, Outcome, Request, Runtime
-from agent_replay.clock import NANOSECONDS, Reading
 from crashtests import subjects, vfs
 from crashtests.child import Line
-from crashtests.subjects import Subject
+from crashtests.clock import SetClock
+from crashtests.subjects import DATABASE, RUN, Subject
 from crashtests.sweep.passage import PASSAGE
 from crashtests.sweep.scenarios import Scenario
 
-DATABASE = "runs.db"
-RUN = "case"
 NAMESPACE = "crash-sweep"
 ATTEMPTS_MAX = 10
 """More than the processes of any path, so that no attempt is ever missing."""
@@ -36,9 +34,6 @@ ROUNDS_MAX = 3
 LATE_SECONDS = 3600.0
 """How long after the process before it one comes in a late scenario: past the adapter's window."""
 
-_WALL_SECONDS = 1_800_000_000
-_BOOT_SECONDS = 50_000
-_BOOT_ID = "00000000-0000-4000-8000-000000000000"
 _STAGE_SECONDS = 1.0
 _FIRST_RUN = 1
 """Stage of the first run; the process before it has made the database."""
@@ -57,23 +52,6 @@ class Order(NamedTuple):
     stage: int
     stop: int | None = None
     opens_only: bool = False
-
-
-class SetClock:
-    """A clock that stands where it was set."""
-
-    def __init__(self, at_seconds: float) -> None:
-        self.at_seconds = at_seconds
-
-    def read(self) -> Reading:
-        """Return the time that it shows, of one boot."""
-        passed_ns = round(self.at_seconds * NANOSECONDS)
-        wall_ns = _WALL_SECONDS * NANOSECONDS + passed_ns
-        return Reading(wall_ns, _BOOT_SECONDS * NANOSECONDS + passed_ns, _BOOT_ID)
-
-    def pass_until(self, wall_seconds: float) -> None:
-        """Let time pass until the wall clock shows that, and a moment more."""
-        self.at_seconds = max(self.at_seconds, wall_seconds - _WALL_SECONDS + 0.001)
 
 
 def prepare() -> None:

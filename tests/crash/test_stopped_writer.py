@@ -10,17 +10,15 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crashtests.child import readable
+from crashtests.child import REPORTS_ON, WAITS_ON, Child, readable, spawn
 from tests.crash.harness import WAIT_SECONDS_MAX, Answer, Lab, Order, Scene, point_of
 from tests.crash.test_ownership import content, is_locked_out
 from tests.crash.verdicts import KINDS
@@ -38,77 +36,43 @@ KIND = {"idempotent": KINDS["idempotent"], "opaque": KINDS["opaque"]}
 STEP = "first"
 
 
-class Child:
-    """A worker that is this process's own child: only a parent is told that one was stopped."""
+def started(folder: Path, order: Order) -> Child:
+    """Start a worker as this process's own child: only a parent is told that one was stopped."""
+    line = [str(REPORTS_ON), str(WAITS_ON)]
+    text = json.dumps({**order.__dict__, "folder": str(folder)})
+    words = ["-m", "tests.crash.worker", "work", *line, text]
+    return spawn(words, path=sys.path, errors=folder.with_suffix(".errors"))
 
-    def __init__(self, folder: Path, order: Order) -> None:
-        self._report, report_end = os.pipe()
-        control_end, self._control = os.pipe()
-        words = ["work", str(report_end), str(control_end)]
-        text = json.dumps({**order.__dict__, "folder": str(folder)})
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.worker", *words, text],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            pass_fds=(report_end, control_end),
-            start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(part for part in sys.path if part)},
-        )
-        os.close(report_end)
-        os.close(control_end)
-        self._received = b""
 
-    def hear(self) -> Answer:
-        """Return what it says next; it fails if it ends before, or takes too long."""
-        deadline = time.monotonic() + WAIT_SECONDS_MAX
-        while b"\n" not in self._received:
-            left_seconds = max(0.0, deadline - time.monotonic())
-            assert readable(self._report, left_seconds), "it says nothing"
-            part = os.read(self._report, 1 << 16)
-            assert part, f"it has ended with {self.process.wait(WAIT_SECONDS_MAX)}"
-            self._received += part
-        line, _, self._received = self._received.partition(b"\n")
-        said: Answer = json.loads(line)
-        return said
+def heard(child: Child) -> Answer:
+    """Return what it says next; it fails if it ends before, or takes too long."""
+    said = child.hear()
+    assert said is not None, f"it has ended with {child.reap()}"
+    return said
 
-    def release(self) -> None:
-        os.write(self._control, b"!")
 
-    def is_silent(self) -> bool:
-        return not readable(self._report, 0)
-
-    def signal(self, number: signal.Signals) -> None:
-        """Send a signal, and return when the kernel says that it has had its effect."""
-        wait, becomes = BECOMES[number]
-        os.killpg(self.process.pid, number)
-        # It cannot refuse. Should it take for ever all the same, it is killed, which is seen below.
-        bound = threading.Timer(WAIT_SECONDS_MAX, self.process.kill)
-        bound.start()
-        try:
-            seen = os.waitid(os.P_PID, self.process.pid, wait | os.WEXITED | os.WNOWAIT)
-        finally:
-            bound.cancel()
-        assert seen is not None
-        assert (seen.si_pid, seen.si_code) == (self.process.pid, becomes)
-
-    def close(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(WAIT_SECONDS_MAX)
-        os.close(self._report)
-        os.close(self._control)
+def send(child: Child, number: signal.Signals) -> None:
+    """Send a signal, and return when the kernel says that it has had its effect."""
+    wait, becomes = BECOMES[number]
+    os.killpg(child.pid, number)
+    # It cannot refuse. Should it take for ever all the same, it is killed, which is seen below.
+    bound = threading.Timer(WAIT_SECONDS_MAX, os.kill, (child.pid, signal.SIGKILL))
+    bound.start()
+    try:
+        seen = os.waitid(os.P_PID, child.pid, wait | os.WEXITED | os.WNOWAIT)
+    finally:
+        bound.cancel()
+    assert seen is not None
+    assert (seen.si_pid, seen.si_code) == (child.pid, becomes)
 
 
 @contextlib.contextmanager
 def stopped(folder: Path, order: Order) -> Iterator[Child]:
     """Start a worker, let it come to its point, and stop it there."""
-    child = Child(folder, order)
-    try:
-        assert point_of(child.hear()["point"]).place == order.stops[0]
-        child.signal(signal.SIGSTOP)
+    with started(folder, order) as child:
+        assert point_of(heard(child)["point"]).place == order.stops[0]
+        send(child, signal.SIGSTOP)
         yield child
-    finally:
-        child.close()
 
 
 def state_of(pid: int) -> str:
@@ -148,19 +112,19 @@ def test_a_stopped_writer_keeps_its_database_and_goes_on(
     plan = KIND[contract].plan
     with stopped(scene.folder, Order(acts=[["run"]], plan=plan, stops=[place])) as child:
         child.release()
-        others_are_refused(lab, scene, plan, child.process.pid)
-        assert child.is_silent()
-        assert state_of(child.process.pid) == "T"
+        others_are_refused(lab, scene, plan, child.pid)
+        assert not readable(child.fileno(), 0)
+        assert state_of(child.pid) == "T"
 
-        child.signal(signal.SIGCONT)
-        while "reached" in (said := child.hear()):
+        send(child, signal.SIGCONT)
+        while "reached" in (said := heard(child)):
             child.release()
-        assert child.process.wait(WAIT_SECONDS_MAX) == 0
+        assert child.reap() == 0
     (outcome,) = said["outcomes"]
     assert outcome["state"] == "completed"
     (seen,) = lab.check(scene._replace(points=tuple(map(point_of, said["points"]))))
     assert {row["epoch"] for row in seen.rows} == {1}, "another has written"
-    assert {entry.pid for entry in seen.ledger} == {child.process.pid}, "another has called"
+    assert {entry.pid for entry in seen.ledger} == {child.pid}, "another has called"
     assert (seen.count("call", STEP), seen.count("effect", STEP)) == (1, 1)
 
     again = lab.start(scene, Order(acts=[["run"]], plan=plan)).answer()
@@ -177,8 +141,8 @@ def test_a_writer_that_is_killed_while_it_is_stopped_leaves_its_database_to_othe
     with stopped(scene.folder, Order(acts=[["run"]], plan=plan, stops=["after_effect"])) as child:
         refused = lab.start(scene, Order(acts=[["resume"]], plan=plan)).answer()
         assert is_locked_out(refused)
-        child.signal(signal.SIGKILL)
-        assert child.process.wait(WAIT_SECONDS_MAX) == -signal.SIGKILL
+        send(child, signal.SIGKILL)
+        assert child.reap() == -signal.SIGKILL
     (outcome,) = lab.start(scene, Order(acts=[["resume"]], plan=plan)).answer()["outcomes"]
     assert outcome["state"] == state
     assert [entry.step for entry in Ledger(scene.folder / LEDGER).entries("effect")].count(

@@ -35,9 +35,10 @@ from agent_replay.events import Event
 from agent_replay.store.reader import Reader
 from agent_replay.store.verify import verify
 from crashtests.child import Child, Fooled, Line, fork
+from crashtests.clock import SetClock
 from crashtests.subjects import warm_up
 from models import conform
-from tests.crash.world import Ledger, Point, SetClock, World, tools
+from tests.crash.world import Ledger, Point, World, tools
 
 RUN = "r"
 NAMESPACE = "crash tests"

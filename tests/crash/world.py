@@ -27,7 +27,7 @@ from agent_replay import (
     queryable,
     read_only,
 )
-from agent_replay.clock import NANOSECONDS, Reading
+from crashtests.clock import SetClock
 
 WINDOW_SECONDS = 1000
 LANDS_SECONDS = 100
@@ -42,19 +42,6 @@ class Point(NamedTuple):
 
 
 Reach = Callable[[Point], None]
-
-
-class SetClock:
-    """A clock that shows what it was set to, the same in every process of a test."""
-
-    def __init__(self, at_seconds: float) -> None:
-        self.at_seconds = at_seconds
-
-    def read(self) -> Reading:
-        passed_ns = round(self.at_seconds * NANOSECONDS)
-        return Reading(
-            1_800_000_000 * NANOSECONDS + passed_ns, 50_000 * NANOSECONDS + passed_ns, "boot-1"
-        )
 
 
 class Entry(NamedTuple):

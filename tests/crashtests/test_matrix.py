@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +10,10 @@ import pytest
 
 from crashtests import verify
 from crashtests.cases import CASES
+from tests.crashtests.modules import ROOT, run
 from tests.crashtests.paths import no_paths
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 RECORDED = ROOT / "results" / "crash-matrix.json"
-SECONDS_MAX = 300
 
 DIFFERS = {"pid", "wall_ns", "boot_ns", "opened_ns", "created_ns", "boot_id", "host"}
 """Processes, times and places; and what is drawn, or a hash of these."""
@@ -43,14 +40,7 @@ def without_times(payload: Any) -> Any:
 @pytest.mark.invariant("S3")
 def test_a_fresh_matrix_holds_and_is_the_recorded_one(tmp_path: Path) -> None:
     output = tmp_path / "crash-matrix.json"
-    done = subprocess.run(
-        [sys.executable, "-m", "crashtests.reproduce", "--quiet", "--output", str(output)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_MAX,
-        check=False,
-    )
+    done = run("crashtests.reproduce", "--quiet", "--output", str(output))
     assert done.returncode == 0, done.stdout + done.stderr
     fresh = json.loads(output.read_text(encoding="utf-8"))
     assert verify.findings(fresh) == []

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,10 +15,9 @@ from crashtests import verify
 from crashtests.subjects import SUBJECTS
 from crashtests.sweep.only import pattern_of
 from crashtests.sweep.scenarios import PATHS, QUICK, RECOVERY, RUN, SCENARIOS, Scenario
+from tests.crashtests.modules import run
 from tests.crashtests.paths import no_paths
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-SECONDS_MAX = 300
 QUICK_KILLS_MIN = 500
 
 FOOLED = {
@@ -36,17 +33,6 @@ FOOLED = {
     "tells_of_no_row": "was told of as durable, and is not in the history",
 }
 """What is said of each process that would fool it; the first one is what it should be."""
-
-
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_MAX,
-        check=False,
-    )
 
 
 def test_a_process_that_would_fool_the_sweep_is_found_out(tmp_path: Path) -> None:

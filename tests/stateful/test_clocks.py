@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from threading import Event as Signal
 from threading import Thread
 
@@ -19,14 +18,6 @@ from tests.stateful.test_grammar import run
 DAY = 86_400
 ANY_JUMP = [-365 * DAY, -DAY, DAY, 365 * DAY]
 TOOLS = sorted(CONTRACT_OF)
-
-
-@pytest.fixture
-def lab() -> Iterator[Lab]:
-    found = Lab()
-    found.open()
-    yield found
-    found.close()
 
 
 @pytest.mark.fault("I01")

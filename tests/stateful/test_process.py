@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,14 +10,6 @@ from agent_replay.store.verify import verify
 from tests.stateful.lab import Lab
 
 PLAN = [("dark", ["ok"], ["ok"])]
-
-
-@pytest.fixture
-def lab() -> Iterator[Lab]:
-    found = Lab()
-    found.open()
-    yield found
-    found.close()
 
 
 def _log(lab: Lab) -> bytes:
