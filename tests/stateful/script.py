@@ -10,9 +10,11 @@ Given = ParamSpec("Given")
 
 _HEAD = '''"""Reproduce a failure of the stateful tests: python {name}"""
 
+from contextlib import closing
+
 from tests.stateful.lab import Lab
 
-lab = Lab()
+with closing(Lab()) as lab:
 '''
 
 
@@ -25,7 +27,7 @@ class Script:
 
     def text(self, name: str = "FILE") -> str:
         """Return the program."""
-        return _HEAD.format(name=name) + "\n".join(self.lines) + "\nlab.close()\n"
+        return _HEAD.format(name=name) + "".join(f"    {line}\n" for line in self.lines)
 
 
 class _HasScript(Protocol):
