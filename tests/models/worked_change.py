@@ -33,7 +33,7 @@ COMMANDS = (
     "python -m models check --engine search | grep -v ' holds '",
     "python -m models check --engine spin | grep -v ' holds '",
     "python -m models graph --bounds quick",
-    "python -m pytest -q tests/spec | grep '^FAILED tests'",
+    "python -m pytest -q tests/spec | grep -o '^FAILED tests[^ ]*'",
 )
 
 
