@@ -42,6 +42,9 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(
             f"agent_replay is found at {places}, and these tests judge {here}; run `make test`"
         )
+    # A shell starts what it sends to the background with SIGINT ignored, and children inherit that:
+    # they would not end with the Ctrl-C that some tests send.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.pluginmanager.register(Tally(config), "agent-replay-tally")
 
 
