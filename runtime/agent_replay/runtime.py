@@ -193,18 +193,17 @@ class Runtime:
             boot_ns=now.boot_ns,
             hash=b"",
         )
-        lives: list[LiveRun] = []
+        live: LiveRun
 
         def first(history: RunHistory) -> Sequence[Event]:
+            nonlocal live
             live = self._live(history)
-            lives.append(live)
             sending = self._driver(live).sending(Why.NONE, now)
             live.draft(StepEvent.REQUEST, Actor.RUNTIME, sending, now=now)
             self._memory[run_id] = {(1, 1): Known(1, 1, News.READY, "")}
             return live.drafted()
 
         self._store.register(unnumbered, self._step_rows(run_id, plan), first)
-        (live,) = lives
         self._turns.show(live)
         live.committed(1)
         return self._drive(live)

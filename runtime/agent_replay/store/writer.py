@@ -18,6 +18,7 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from threading import RLock
 
 import apsw
@@ -39,6 +40,7 @@ from agent_replay.lifecycles.coupling import MOVES_DIGEST
 from agent_replay.lifecycles.run import RunEvent, RunState
 from agent_replay.lifecycles.step import Actor, Contract, StepEvent, StepState
 from agent_replay.store import rows
+from agent_replay.store.commits import Commits, Write
 from agent_replay.store.connection import reading_error, storage_error
 from agent_replay.store.schema import check_spec, read_identity
 from agent_replay.store.sql import QUERIES
@@ -48,6 +50,9 @@ logger = logging.getLogger("agent_replay")
 LOG_PAGES_MAX = 1000
 """Pages in the log after which the writer checkpoints, between two steps."""
 
+_BEGIN = QUERIES["begin"]
+_COMMIT = QUERIES["commit"]
+_ADD_EVENT = QUERIES["add_event"]
 _FENCED = ("another writer", "another epoch")
 
 
@@ -67,6 +72,7 @@ class Store:
         self._still_ours = still_ours
         self._log_pages_max = log_pages_max
         self._lock = RLock()
+        self._commits = Commits(self._lock, self._transaction)
         self._pid = os.getpid()
         self._failure: ReplayError | None = None
         self._writer = os.urandom(16)
@@ -188,24 +194,14 @@ class Store:
         )
         return row._replace(hash=event_link(head.hash, row))
 
-    def append(self, events: Sequence[Event], *, keep: int = 0) -> ReplayError | None:
-        """Write the events in one transaction; durable when it returns.
+    def append(self, events: Sequence[Event], *, keep: int = 0) -> Exception | None:
+        """Write the events in one transaction, which other runs may share; durable when it returns.
 
         If that fails before the commit, the first `keep` events are committed by themselves: then
         the error is returned, and these are durable. Otherwise an error is raised.
         """
-        with self._lock:
-            try:
-                self._transaction(lambda: self._insert(events))
-            except ReplayError as error:
-                unknown = isinstance(error, StorageError) and error.outcome_unknown
-                if unknown or not 0 < keep < len(events):
-                    raise
-                failure, self._failure = self._failure, None
-                self._transaction(lambda: self._insert(events[:keep]))
-                self._failure = failure
-                return error
-        return None
+        kept = partial(self._insert, events[:keep]) if 0 < keep < len(events) else None
+        return self._commits.commit(partial(self._insert, events), kept=kept)
 
     def register(
         self,
@@ -217,35 +213,45 @@ class Store:
         returns.
 
         `unnumbered` lacks number, epoch, writer and hash, the steps lack their run: they are filled
-        in here. `first` gets the run and returns the rows to be written with it. The history that
-        is returned has not taken them in.
+        in here. `first` gets the run and returns the rows to be written with it; it is asked again
+        if another run took the number meanwhile. The history that is returned has not taken the
+        rows in.
         """
-        with self._lock:
-            self.check_working()
-            history = RunHistory(*self._number(unnumbered, steps))
-            events = first(history)
+        drafted = self._drafted(unnumbered, steps, first)
 
-            def write() -> None:
-                self.connection.execute(QUERIES["add_run"], history.registration)
-                self.connection.executemany(QUERIES["add_step"], history.steps)
-                self._insert(events)
+        def write() -> None:
+            nonlocal drafted
+            if drafted[0].registration.run != self._last_run()[0] + 1:
+                drafted = self._drafted(unnumbered, steps, first)
+            history, events = drafted
+            self.connection.execute(QUERIES["add_run"], history.registration)
+            self.connection.executemany(QUERIES["add_step"], history.steps)
+            self._insert(events)
 
-            self._transaction(write)
-            return history, events
+        self._commits.commit(write)
+        return drafted
 
-    def _number(
-        self, unnumbered: Registration, steps: Sequence[StepRow]
-    ) -> tuple[Registration, list[StepRow]]:
+    def _drafted(
+        self,
+        unnumbered: Registration,
+        steps: Sequence[StepRow],
+        first: Callable[[RunHistory], Sequence[Event]],
+    ) -> tuple[RunHistory, Sequence[Event]]:
         with self._reading():
-            ((count, link),) = self.connection.execute(QUERIES["chain"], ("runs",))
+            count, link = self._last_run()
         registration = unnumbered._replace(run=count + 1, epoch=self.epoch, writer=self._writer)
         registration = registration._replace(hash=registration_link(link, registration))
-        return registration, [step._replace(run=count + 1) for step in steps]
+        history = RunHistory(registration, [step._replace(run=count + 1) for step in steps])
+        return history, first(history)
+
+    def _last_run(self) -> tuple[int, bytes]:
+        ((count, link),) = self.connection.execute(QUERIES["chain"], ("runs",))
+        return count, link
 
     def _insert(self, events: Sequence[Event]) -> None:
-        add = QUERIES["add_event"]
+        execute = self.connection.execute
         for event in events:
-            self.connection.execute(add, event)
+            execute(_ADD_EVENT, event)
             if self.connection.changes() != 1:
                 # A trigger that is none of ours can swallow a row without an error.
                 raise IllegalMove(
@@ -283,35 +289,43 @@ class Store:
         if self._failure is not None:
             raise StorageError(f"the store has stopped after an error: {self._failure}; reopen it")
 
-    def _transaction(self, write: Callable[[], None]) -> None:
-        """Run `write` in a transaction of its own."""
+    def _transaction(
+        self, writes: Sequence[Write], done: Callable[[], None], *, once_more: bool = False
+    ) -> None:
+        """Run the writes in a transaction of their own, as `commits.Transaction` says."""
+        failure, self._failure = self._failure, None if once_more else self._failure
         self.check_working()
         committing = False
         try:
-            self.connection.execute(QUERIES["begin"])
+            self.connection.execute(_BEGIN)
             if not self._announced:
                 self._announce()
-            write()
+            for write in writes:
+                write()
             self._check_transaction()
             self._still_ours()
             committing = True
-            self.connection.execute(QUERIES["commit"])
+            self.connection.execute(_COMMIT)
             self._announced = True
+            done()
         except apsw.ConstraintError as error:
             self._roll_back()
             raise _refusal(error) from error
         except apsw.Error as error:
             # The first error is the true one: SQLite may have rolled back already, and a rollback
-            # that
-            # fails now would say only that there is no transaction.
+            # that fails now would say only that there is no transaction.
             self._roll_back()
-            failure = storage_error(error, outcome_unknown=committing)
-            if not isinstance(failure, DatabaseLocked):
-                self._failure = failure  # another program's lock has changed nothing
-            raise failure from error
+            unknown = storage_error(error, outcome_unknown=committing)
+            if not isinstance(unknown, DatabaseLocked):
+                self._failure = unknown  # another program's lock has changed nothing
+            raise unknown from error
         except BaseException:
+            if committing and not self.connection.in_transaction:
+                done()  # an interrupt came right after the commit
             self._roll_back()
             raise
+        finally:
+            self._failure = self._failure or failure
 
     def _check_transaction(self) -> None:
         if not self.connection.in_transaction:

@@ -1,0 +1,139 @@
+"""Commits shared between threads: the first that waits becomes the leader and commits for all.
+
+A thread that finds nobody at work leads at once, so that a single run pays no hand-over. Whoever
+comes while a leader is at work waits for the lock; the next to get it leads for everybody who came
+meanwhile. Nothing here knows SQLite: a transaction is a function that runs writes and makes them
+durable.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from threading import RLock
+from typing import Protocol
+
+from agent_replay.errors import Fenced, IllegalMove, ReplayError, StorageError
+
+Write = Callable[[], None]
+"""Writes one run's rows in the transaction that is open; it may be asked to do so again."""
+
+TOGETHER_MAX = 256
+"""Runs that share one transaction at most: nobody waits for more rows than these."""
+
+
+class Transaction(Protocol):
+    """Runs writes in a transaction of its own; calls `done` when they are durable, also if an
+    interrupt comes right then.
+
+    Raises `IllegalMove` or `Fenced` if the database refuses a row, and then nothing is written; any
+    other `ReplayError` if the storage fails, with `StorageError.outcome_unknown` where it did so at
+    the commit. After a failure it takes nothing more, unless it is told to try `once_more`.
+    """
+
+    def __call__(
+        self, writes: Sequence[Write], done: Callable[[], None], *, once_more: bool = False
+    ) -> None:
+        """Write, and commit."""
+
+
+class Pending:
+    """What one run wants written, and what came of it."""
+
+    __slots__ = ("error", "kept", "kept_alone", "settled", "write")
+
+    def __init__(self, write: Write, kept: Write | None) -> None:
+        self.write = write
+        self.kept = kept
+        self.settled = False
+        self.kept_alone = False
+        self.error: Exception | None = None
+
+    def keep(self) -> None:
+        """Note that the part which can stand alone is durable."""
+        self.kept_alone = True
+
+    def settle(self, error: Exception | None = None) -> None:
+        """Note what came of it."""
+        self.error = error
+        self.settled = True
+
+
+class Commits:
+    """The threads that want to write, in the order in which they came."""
+
+    def __init__(self, lock: RLock, transaction: Transaction) -> None:
+        """Commit under a lock, which whoever reads holds too."""
+        self._lock = lock
+        self._transaction = transaction
+        self._waiting: deque[Pending] = deque()
+
+    def commit(self, write: Write, *, kept: Write | None = None) -> Exception | None:
+        """Make the writes durable, or raise; `kept` is a part of them that can stand alone.
+
+        If the whole fails before its commit, that part is committed by itself: then the error is
+        returned. A refusal is about one run's rows and touches nobody else's; a failing storage is
+        told to each that was in the transaction.
+        """
+        pending = Pending(write, kept)
+        self._waiting.append(pending)
+        try:
+            with self._lock:
+                if not pending.settled:
+                    self._lead(pending)
+        except BaseException:
+            if pending in self._waiting:  # an interrupt while it waited: nobody writes it now
+                self._waiting.remove(pending)
+            raise
+        if pending.error is not None and not pending.kept_alone:
+            raise pending.error
+        return pending.error
+
+    def _lead(self, own: Pending) -> None:
+        while not own.settled:
+            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), TOGETHER_MAX))]
+            try:
+                self._commit_together(batch)
+            except BaseException:
+                # An interrupt of this thread. What is the others' they will commit themselves.
+                rest = [one for one in batch if one is not own and not one.settled]
+                self._waiting.extendleft(reversed(rest))
+                raise
+
+    def _commit_together(self, batch: Sequence[Pending]) -> None:
+        if len(batch) > 1:
+            try:
+                self._transaction([one.write for one in batch], lambda: _settle(batch))
+            except Exception as error:  # noqa: BLE001 - told to the threads whose rows these are
+                if _is_failure(error):
+                    for pending in batch:
+                        self._failed(pending, error)
+                # Else the rows of one are at fault, and nothing was written: now each by itself.
+        for pending in batch:
+            if not pending.settled:
+                self._commit_alone(pending)
+
+    def _commit_alone(self, pending: Pending) -> None:
+        try:
+            self._transaction((pending.write,), pending.settle)
+        except Exception as error:  # noqa: BLE001 - told to the thread whose rows these are
+            self._failed(pending, error)
+
+    def _failed(self, pending: Pending, error: Exception) -> None:
+        """Commit what can stand alone, and note the first error, which is the true one."""
+        unknown = isinstance(error, StorageError) and error.outcome_unknown
+        if pending.kept is not None and not unknown:
+            with suppress(ReplayError):
+                self._transaction((pending.kept,), pending.keep, once_more=True)
+        pending.settle(error)
+
+
+def _settle(batch: Sequence[Pending]) -> None:
+    for pending in batch:
+        pending.settle()
+
+
+def _is_failure(error: Exception) -> bool:
+    """Return whether the storage failed, and not the rows of one run."""
+    return isinstance(error, ReplayError) and not isinstance(error, (IllegalMove, Fenced))
