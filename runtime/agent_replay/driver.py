@@ -12,8 +12,8 @@ from typing import NamedTuple
 from agent_replay.adapters import Absent, Adapter, Found, Registry, Request, ToolRejected
 from agent_replay.clock import NANOSECONDS, Reading, bound_has_passed, window_is_open
 from agent_replay.contracts import Terms
-from agent_replay.errors import DamagedHistory, ReplayError
-from agent_replay.keys import idempotency_key
+from agent_replay.errors import ReplayError
+from agent_replay.events import RUN_STATES, STEP_STATES
 from agent_replay.lifecycles.step import StepEvent, StepState
 from agent_replay.live import LiveRun
 from agent_replay.outcome import terms_of
@@ -59,6 +59,7 @@ class Driver:
         self._registry = registry
         self._terms = terms_of(run.history.registration)
         self._memory = memory
+        self._plain: dict[str, str] = {}
         self._probed_at: Reading | None = None
         """When the latest probe was begun: an absence says nothing of what landed after that."""
         self.notes: list[str] = []
@@ -153,18 +154,17 @@ class Driver:
     # --- deciding -------------------------------------------------------------------------------
 
     def _situation(self, known: Known, now: Reading) -> Situation:
-        run = self._run
-        head, facts, step = run.head, run.open, run.step
-        terms = self._terms[step.adapter]
+        history, head, facts = self._run.history, self._run.head, self._run.open
+        terms = self._terms[history.steps[head.step - 1].adapter]
         return Situation(
-            contract=terms.contract,
-            state=run.state,
-            run_state=run.run_state,
-            news=known.news,
-            attempts_left=run.history.registration.attempts_max + facts.grants - head.attempt > 0,
-            window_open=self.window_is_open(terms, now),
-            bound_passed=self._bound_has_passed(terms),
-            earlier_unresolved=facts.unresolved > 1,
+            terms.contract,
+            STEP_STATES[head.state],
+            RUN_STATES[head.run_state],
+            known.news,
+            history.registration.attempts_max + facts.grants - head.attempt > 0,
+            terms.key_window_ns is None or self.window_is_open(terms, now),
+            terms.settles_within_ns is not None and self._bound_has_passed(terms),
+            facts.unresolved > 1,
         )
 
     def window_is_open(self, terms: Terms, now: Reading) -> bool:
@@ -200,14 +200,24 @@ class Driver:
     def sending(self, why: Why, now: Reading) -> str:
         """Return the payload of a request or resend of the open step: what is needed to judge it
         later."""
-        step = self._run.step
-        payload: dict[str, Json] = {"source": self._registry.get(step.adapter).source}
+        identity = self._run.step.adapter
+        if why is Why.NONE and self._terms[identity].key_window_ns is None:
+            return self._plain_sending(identity)
+        payload: dict[str, Json] = {"source": self._registry.get(identity).source}
         send_before_ns = self._send_before_ns(now)
         if send_before_ns is not None:
             payload["send_before_ns"] = send_before_ns
         if why is not Why.NONE:
             payload["why"] = why.value
         return canonical(payload)
+
+    def _plain_sending(self, identity: str) -> str:
+        """Return the payload of most requests, which is the same for each call of an adapter."""
+        text = self._plain.get(identity)
+        if text is None:
+            source = self._registry.get(identity).source
+            text = self._plain[identity] = canonical({"source": source})
+        return text
 
     def joined(self, evidence: str, now: Reading) -> str:
         """Return the payload of an operator's resend: the evidence, and what every request
@@ -229,21 +239,16 @@ class Driver:
     def _request(self) -> Request:
         run = self._run
         step = run.step
-        name = step.adapter.partition("@")[0]
-        key = idempotency_key(run.store.identity.namespace, run.id, step.id, name, step.arguments)
-        if key != step.key:
-            raise DamagedHistory(
-                f"run {run.id}, step {step.id}: the stored key does not belong to the stored "
-                "arguments; nothing was sent"
-            )
-        send_before_ns = self._send_before_ns(run.now())
+        send_before_ns = None
+        if self._terms[step.adapter].key_window_ns is not None:
+            send_before_ns = self._send_before_ns(run.now())
         return Request(
-            run=run.id,
-            step=step.id,
-            key=key,
-            attempt=run.head.attempt,
-            arguments=decode(step.arguments),
-            send_before=None if send_before_ns is None else send_before_ns / NANOSECONDS,
+            run.id,
+            step.id,
+            step.key,
+            run.head.attempt,
+            decode(step.arguments),
+            None if send_before_ns is None else send_before_ns / NANOSECONDS,
         )
 
     def _prepare(self, act: Act) -> Question:

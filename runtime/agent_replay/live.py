@@ -13,10 +13,10 @@ from collections.abc import Callable
 from threading import RLock
 
 from agent_replay.clock import Clock, Reading
-from agent_replay.events import Event, Head, StepRow
+from agent_replay.events import CONTRACTS, RUN_STATES, STEP_STATES, Event, Head, StepRow
 from agent_replay.history import SENDS, OpenStep, RunHistory, next_head, next_open
 from agent_replay.lifecycles.run import RunEvent, RunState
-from agent_replay.lifecycles.step import Actor, Contract, StepEvent, StepState
+from agent_replay.lifecycles.step import Actor, StepEvent, StepState
 from agent_replay.store.writer import Store
 
 logger = logging.getLogger("agent_replay")
@@ -60,12 +60,12 @@ class LiveRun:
     @property
     def state(self) -> StepState:
         """Return the state of the open step, drafts included."""
-        return StepState(self.head.state)
+        return STEP_STATES[self.head.state]
 
     @property
     def run_state(self) -> RunState:
         """Return the state of the run, drafts included."""
-        return RunState(self.head.run_state)
+        return RUN_STATES[self.head.run_state]
 
     def now(self) -> Reading:
         """Return what the clocks show."""
@@ -89,8 +89,9 @@ class LiveRun:
             raise
 
     def _add(self, event: StepEvent | RunEvent, actor: Actor, payload: str, now: Reading) -> Event:
-        contract = Contract(self.step.contract) if isinstance(event, StepEvent) else None
         head, known = self.head, self.open
+        step = self.history.steps[head.step - 1]
+        contract = CONTRACTS[step.contract] if isinstance(event, StepEvent) else None
         row = self.store.next_event(head, contract, event, actor, payload=payload, now=now)
         self._drafts.append((row, next_head(head, row), next_open(head, known, row)))
         return row

@@ -17,7 +17,7 @@ from threading import Lock
 
 from agent_replay.errors import IllegalMove
 from agent_replay.lifecycles import run, step
-from agent_replay.lifecycles.coupling import PERMITTED, Permitted
+from agent_replay.lifecycles.coupling import PERMITTED, Key, Permitted
 from agent_replay.lifecycles.run import RunEvent, RunState
 from agent_replay.lifecycles.step import Actor, Contract, StepEvent, StepState
 
@@ -117,6 +117,9 @@ def advance_run(state: RunState, event: RunEvent) -> RunState:
     return RunState(run_lifecycle().advance(state.value, event.value))
 
 
+_verdicts: dict[Key, Permitted] = {}
+
+
 def judge(
     contract: Contract | None,
     source: StepState,
@@ -129,8 +132,24 @@ def judge(
     """Return what the row leads to, or raise `IllegalMove`.
 
     `contract` is None for the run's own events, which leave the open step where it is. `last` says
-    that the open step is the plan's last one.
+    that the open step is the plan's last one. The machines are asked once for each kind of row:
+    nothing changes them once they are built, and asking costs as much as writing the row.
     """
+    key = (contract, source, event, actor, run_state, last)
+    permitted = _verdicts.get(key)
+    if permitted is None:
+        permitted = _verdicts[key] = _judged(*key)
+    return permitted
+
+
+def _judged(
+    contract: Contract | None,
+    source: StepState,
+    event: StepEvent | RunEvent,
+    actor: Actor,
+    run_state: RunState,
+    last: bool,
+) -> Permitted:
     permitted = PERMITTED.get((contract, source, event, actor, run_state, last))
     if isinstance(event, StepEvent):
         if contract is None:

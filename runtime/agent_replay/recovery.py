@@ -13,6 +13,7 @@ carried out only when the append is durable.
 """
 
 from enum import StrEnum
+from functools import cache
 from typing import NamedTuple, assert_never
 
 from agent_replay.lifecycles.run import RunState
@@ -99,8 +100,9 @@ Acts = tuple[Append | Act, ...]
 NOTHING_OWED: Acts = ()
 
 
+@cache
 def decide(situation: Situation) -> Acts:
-    """Return what is owed, in order."""
+    """Return what is owed, in order. Of the few situations there are, each is thought out once."""
     if situation.run_state not in (RunState.RUNNING, RunState.PAUSED, RunState.CANCELLING):
         return NOTHING_OWED
     match situation.state:

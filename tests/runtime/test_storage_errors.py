@@ -207,6 +207,7 @@ def test_a_move_taken_out_of_the_machine_alone_is_refused_before_any_sql(
     with world.open() as runtime:
         statements: list[str] = []
         monkeypatch.delitem(lifecycle.machine.events, trigger)
+        monkeypatch.setattr(machines, "_verdicts", {})  # what the whole machine had answered
         _connection(runtime).set_exec_trace(lambda _c, sql, _b: statements.append(sql) is None)  # type: ignore[func-returns-value]
         with pytest.raises(IllegalMove, match="request by runtime"):
             runtime.run("r", TWO)

@@ -34,11 +34,20 @@ from agent_replay.errors import (
     StorageError,
     WrongProcess,
 )
-from agent_replay.events import Event, Head, Registration, Stamp, StepRow, Writer
+from agent_replay.events import (
+    RUN_STATES,
+    STEP_STATES,
+    Event,
+    Head,
+    Registration,
+    Stamp,
+    StepRow,
+    Writer,
+)
 from agent_replay.history import RunHistory, expected_attempt
 from agent_replay.lifecycles.coupling import MOVES_DIGEST
-from agent_replay.lifecycles.run import RunEvent, RunState
-from agent_replay.lifecycles.step import Actor, Contract, StepEvent, StepState
+from agent_replay.lifecycles.run import RunEvent
+from agent_replay.lifecycles.step import Actor, Contract, StepEvent
 from agent_replay.store import rows
 from agent_replay.store.commits import Commits, Write
 from agent_replay.store.connection import reading_error, storage_error
@@ -168,31 +177,32 @@ class Store:
         """
         to = machine.judge(
             contract,
-            StepState(head.state),
+            STEP_STATES[head.state],
             event,
             actor,
-            RunState(head.run_state),
+            RUN_STATES[head.run_state],
             last=head.step == head.steps,
         )
         step = None if contract is None else head.step
+        name = event.value
         row = Event(
-            run=head.run,
-            seq=head.seq + 1,
-            event=event.value,
-            coupled=" ".join(to.coupled),
-            actor=actor.value,
-            step=step,
-            attempt=expected_attempt(head, event.value, step),
-            state=None if step is None else to.target.value,
-            run_state=to.run_target.value,
-            epoch=self.epoch,
-            writer=self._writer,
-            wall_ns=now.wall_ns,
-            boot_ns=now.boot_ns,
-            payload=payload,
-            hash=b"",
+            head.run,
+            head.seq + 1,
+            name,
+            " ".join(to.coupled),
+            actor.value,
+            step,
+            expected_attempt(head, name, step),
+            None if step is None else to.target.value,
+            to.run_target.value,
+            self.epoch,
+            self._writer,
+            now.wall_ns,
+            now.boot_ns,
+            payload,
+            b"",
         )
-        return row._replace(hash=event_link(head.hash, row))
+        return Event(*row[:-1], event_link(head.hash, row))
 
     def append(self, events: Sequence[Event], *, keep: int = 0) -> Exception | None:
         """Write the events in one transaction, which other runs may share; durable when it returns.
