@@ -47,6 +47,9 @@ class Question(NamedTuple):
     request: Request
 
 
+_NOTHING = Known(0, 0, News.NOTHING, "")
+_SENDS = (StepEvent.REQUEST, StepEvent.RESEND)
+
 Memory = dict[str, dict[tuple[int, int], Known]]
 """By run, then by step and attempt: what this process knows and the history may not say yet."""
 
@@ -104,13 +107,15 @@ class Driver:
         outside."""
         run = self._run
         if known.step and (known.step, known.attempt) != (run.head.step, run.head.attempt):
-            known = Known(0, 0, News.NOTHING, "")  # somebody settled the step meanwhile
+            known = _NOTHING  # somebody settled the step meanwhile
+        # A row carries the time at which it was decided: read later, it could contradict it.
+        now = run.now()
         while True:
             if known.news is News.READY:
-                self._commit()
+                if not self._commit():
+                    run.store.check_files()
                 run.store.checkpoint_if_due()
-            # A row carries the time at which it was decided: read later, it could contradict it.
-            now = run.now()
+                now = run.now()
             acts = decide(self._situation(known, now))
             if not acts:
                 self._commit()
@@ -129,24 +134,29 @@ class Driver:
         except ReplayError:
             self._commit()  # what came before stands by itself
             raise
-        if act.event not in (StepEvent.REQUEST, StepEvent.RESEND):
-            return Known(0, 0, News.NOTHING, "")
+        if act.event not in _SENDS:
+            return _NOTHING
         return Known(run.head.step, run.head.attempt, News.READY, "")
 
-    def _commit(self) -> None:
-        """Write the drafts. Should that fail, this process still knows what it was about to
-        write."""
+    def _commit(self) -> bool:
+        """Write the drafts, if there are any; return whether there were.
+
+        Should that fail, this process still knows what it was about to write.
+        """
         run = self._run
         head = run.head
         if head is run.history.head:
-            return
-        sends = head.state == StepState.REQUESTED
-        if sends:
-            self._remember(Known(head.step, head.attempt, News.READY, ""))
+            return False
+        if head.state != StepState.REQUESTED:
+            run.commit()
+            self._memory.pop(run.id, None)
+            return True
+        step = head.step, head.attempt
+        ready = {step: Known(*step, News.READY, "")}
+        self._memory[run.id] = {**self._memory.get(run.id, {}), **ready}
         run.commit()
-        self._memory.pop(run.id, None)
-        if sends:
-            self._remember(Known(head.step, head.attempt, News.READY, ""))
+        self._memory[run.id] = ready
+        return True
 
     def _remember(self, known: Known) -> None:
         self._memory.setdefault(self._run.id, {})[known.step, known.attempt] = known
@@ -191,7 +201,7 @@ class Driver:
             return known.body
         if act.event is StepEvent.CONFIRM:
             return f'{known.body[:-1]},"why":"{act.why}"}}'
-        if act.event in (StepEvent.REQUEST, StepEvent.RESEND):
+        if act.event in _SENDS:
             return self.sending(act.why, now)
         if known.body:
             return f'{{"detail":{known.body},"why":"{act.why}"}}'

@@ -157,9 +157,13 @@ def next_open(head: Head, known: OpenStep, event: Event) -> OpenStep:
     stamp = Stamp(event.epoch, event.wall_ns, event.boot_ns)
     granted = event.actor == Actor.OPERATOR
     if event.event in SENDS:
-        first = known.first or stamp
-        return known._replace(
-            grants=known.grants + granted, unresolved=known.unresolved + 1, first=first, last=event
+        return OpenStep(
+            known.grants + granted,
+            known.unresolved + 1,
+            known.refuted,
+            known.first or stamp,
+            known.suspended,
+            event,
         )
     if event.event == StepEvent.SUSPEND:
         return known._replace(suspended=stamp, last=event)

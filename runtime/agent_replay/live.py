@@ -13,7 +13,7 @@ from collections.abc import Callable
 from threading import RLock
 
 from agent_replay.clock import Clock, Reading
-from agent_replay.events import CONTRACTS, RUN_STATES, STEP_STATES, Event, Head, StepRow
+from agent_replay.events import RUN_STATES, STEP_STATES, Event, Head, StepRow
 from agent_replay.history import SENDS, OpenStep, RunHistory, next_head, next_open
 from agent_replay.lifecycles.run import RunEvent, RunState
 from agent_replay.lifecycles.step import Actor, StepEvent, StepState
@@ -35,22 +35,12 @@ class LiveRun:
         self.history = history
         self._clock = clock
         self._on_event = on_event
+        self.id = history.registration.id
+        self.head = history.head
+        """Where the run stands, drafts included."""
+        self.open = history.open
+        """What is known of the open step, drafts included."""
         self._drafts: list[tuple[Event, Head, OpenStep]] = []
-
-    @property
-    def id(self) -> str:
-        """Return the caller's id of the run."""
-        return self.history.registration.id
-
-    @property
-    def head(self) -> Head:
-        """Return where the run stands, drafts included."""
-        return self._drafts[-1][1] if self._drafts else self.history.head
-
-    @property
-    def open(self) -> OpenStep:
-        """Return what is known of the open step, drafts included."""
-        return self._drafts[-1][2] if self._drafts else self.history.open
 
     @property
     def step(self) -> StepRow:
@@ -82,23 +72,36 @@ class LiveRun:
         before = len(self._drafts)
         try:
             if self.head.epoch != self.store.epoch:
-                self._add(RunEvent.ADOPT, Actor.RECOVERY, "{}", now)
-            return self._add(event, actor, payload, now)
+                self._add(RunEvent.ADOPT, None, Actor.RECOVERY, "{}", now)
+            contract = self.step.contract if isinstance(event, StepEvent) else None
+            return self._add(event, contract, actor, payload, now)
         except BaseException:
-            del self._drafts[before:]  # an adopt is never written alone
+            self._forget_from(before)  # an adopt is never written alone
             raise
 
-    def _add(self, event: StepEvent | RunEvent, actor: Actor, payload: str, now: Reading) -> Event:
-        head, known = self.head, self.open
-        step = self.history.steps[head.step - 1]
-        contract = CONTRACTS[step.contract] if isinstance(event, StepEvent) else None
+    def _add(
+        self,
+        event: StepEvent | RunEvent,
+        contract: str | None,
+        actor: Actor,
+        payload: str,
+        now: Reading,
+    ) -> Event:
+        head = self.head
         row = self.store.next_event(head, contract, event, actor, payload=payload, now=now)
-        self._drafts.append((row, next_head(head, row), next_open(head, known, row)))
+        after, known = next_head(head, row), next_open(head, self.open, row)
+        self._drafts.append((row, after, known))
+        self.head, self.open = after, known
         return row
 
     def forget(self) -> None:
         """Drop the drafts."""
-        self._drafts.clear()
+        self._forget_from(0)
+
+    def _forget_from(self, count: int) -> None:
+        del self._drafts[count:]
+        history = self.history
+        _, self.head, self.open = self._drafts[-1] if count else (None, history.head, history.open)
 
     def drafted(self) -> list[Event]:
         """Return the drafted rows."""
@@ -120,7 +123,7 @@ class LiveRun:
         try:
             error = self.store.append(rows, keep=keep)
         except BaseException:
-            self._drafts.clear()
+            self.forget()
             raise
         self.committed(len(rows) if error is None else keep)
         if error is not None:
@@ -129,17 +132,20 @@ class LiveRun:
     def committed(self, count: int) -> None:
         """Take over the first `count` drafts, which are durable, drop the others, and tell the
         hook."""
-        drafts, self._drafts = self._drafts[:count], []
+        drafts = self._drafts[:count]
         for row, head, known in drafts:
             self.history.take_over(row, head, known)
+        self.forget()
         for row, _, _ in drafts:
             self._tell(row)
 
     def _tell(self, row: Event) -> None:
-        logger.info(
-            "run %s seq %d: %s by %s, step %s attempt %s -> %s, run %s",
-            self.id, row.seq, row.event, row.actor, row.step, row.attempt, row.state, row.run_state,
-        )  # fmt: skip
+        if logger.isEnabledFor(logging.INFO):
+            logger.info(
+                "run %s seq %d: %s by %s, step %s attempt %s -> %s, run %s",
+                self.id, row.seq, row.event, row.actor, row.step, row.attempt, row.state,
+                row.run_state,
+            )  # fmt: skip
         if self._on_event is None:
             return
         try:

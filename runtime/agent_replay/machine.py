@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from functools import cache
 from threading import Lock
+from typing import NamedTuple
 
 from agent_replay.errors import IllegalMove
 from agent_replay.lifecycles import run, step
-from agent_replay.lifecycles.coupling import PERMITTED, Key, Permitted
+from agent_replay.lifecycles.coupling import PERMITTED, Permitted
 from agent_replay.lifecycles.run import RunEvent, RunState
 from agent_replay.lifecycles.step import Actor, Contract, StepEvent, StepState
 
@@ -117,7 +118,53 @@ def advance_run(state: RunState, event: RunEvent) -> RunState:
     return RunState(run_lifecycle().advance(state.value, event.value))
 
 
-_verdicts: dict[Key, Permitted] = {}
+class Verdict(NamedTuple):
+    """What a permitted row holds, in the texts of its columns; `state` is where the step comes
+    to."""
+
+    event: str
+    coupled: str
+    actor: str
+    state: str
+    run_state: str
+
+
+_verdicts: dict[tuple[str | None, str, str, str, str, bool], Verdict] = {}
+
+
+def verdict(
+    contract: str | None,
+    source: str,
+    event: StepEvent | RunEvent,
+    actor: Actor,
+    run_state: str,
+    *,
+    last: bool,
+) -> Verdict:
+    """Return what `judge` says, in the texts of a row; raises `IllegalMove`.
+
+    The machines are asked once for each kind of row: nothing changes them once they are built, and
+    asking costs as much as writing the row.
+    """
+    key = (contract, source, event, actor, run_state, last)
+    found = _verdicts.get(key)
+    if found is None:
+        permitted = judge(
+            None if contract is None else Contract(contract),
+            StepState(source),
+            event,
+            actor,
+            RunState(run_state),
+            last=last,
+        )
+        found = _verdicts[key] = Verdict(
+            event.value,
+            " ".join(permitted.coupled),
+            actor.value,
+            permitted.target.value,
+            permitted.run_target.value,
+        )
+    return found
 
 
 def judge(
@@ -132,24 +179,8 @@ def judge(
     """Return what the row leads to, or raise `IllegalMove`.
 
     `contract` is None for the run's own events, which leave the open step where it is. `last` says
-    that the open step is the plan's last one. The machines are asked once for each kind of row:
-    nothing changes them once they are built, and asking costs as much as writing the row.
+    that the open step is the plan's last one.
     """
-    key = (contract, source, event, actor, run_state, last)
-    permitted = _verdicts.get(key)
-    if permitted is None:
-        permitted = _verdicts[key] = _judged(*key)
-    return permitted
-
-
-def _judged(
-    contract: Contract | None,
-    source: StepState,
-    event: StepEvent | RunEvent,
-    actor: Actor,
-    run_state: RunState,
-    last: bool,
-) -> Permitted:
     permitted = PERMITTED.get((contract, source, event, actor, run_state, last))
     if isinstance(event, StepEvent):
         if contract is None:

@@ -418,5 +418,5 @@ def test_cost_grows_with_the_history_and_not_with_its_square(
 
 
 @pytest.fixture(autouse=True)
-def quiet() -> None:
-    logging.getLogger("agent_replay").setLevel(logging.ERROR)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.ERROR, logger="agent_replay")

@@ -35,8 +35,6 @@ from agent_replay.errors import (
     WrongProcess,
 )
 from agent_replay.events import (
-    RUN_STATES,
-    STEP_STATES,
     Event,
     Head,
     Registration,
@@ -47,7 +45,7 @@ from agent_replay.events import (
 from agent_replay.history import RunHistory, expected_attempt
 from agent_replay.lifecycles.coupling import MOVES_DIGEST
 from agent_replay.lifecycles.run import RunEvent
-from agent_replay.lifecycles.step import Actor, Contract, StepEvent
+from agent_replay.lifecycles.step import Actor, StepEvent
 from agent_replay.store import rows
 from agent_replay.store.commits import Commits, Write
 from agent_replay.store.connection import reading_error, storage_error
@@ -163,7 +161,7 @@ class Store:
     def next_event(
         self,
         head: Head,
-        contract: Contract | None,
+        contract: str | None,
         event: StepEvent | RunEvent,
         actor: Actor,
         *,
@@ -175,26 +173,25 @@ class Store:
         `contract` is that of the open step, or None for a move of the run itself. Nothing is
         written.
         """
-        to = machine.judge(
+        to = machine.verdict(
             contract,
-            STEP_STATES[head.state],
+            head.state,
             event,
             actor,
-            RUN_STATES[head.run_state],
+            head.run_state,
             last=head.step == head.steps,
         )
         step = None if contract is None else head.step
-        name = event.value
         row = Event(
             head.run,
             head.seq + 1,
-            name,
-            " ".join(to.coupled),
-            actor.value,
+            to.event,
+            to.coupled,
+            to.actor,
             step,
-            expected_attempt(head, name, step),
-            None if step is None else to.target.value,
-            to.run_target.value,
+            expected_attempt(head, to.event, step),
+            None if contract is None else to.state,
+            to.run_state,
             self.epoch,
             self._writer,
             now.wall_ns,
@@ -269,13 +266,16 @@ class Store:
                     "run verify on it, which names what was added to its schema"
                 )
 
+    def check_files(self) -> None:
+        """Raise if the files are no longer ours; every transaction looks itself."""
+        self._still_ours()
+
     def checkpoint_if_due(self) -> None:
         """Move the log into the database when it has grown; an error here is a storage error like
         any other.
 
         SQLite's own automatic checkpoints are off, since they swallow errors.
         """
-        self._still_ours()
         if self._log_pages >= self._log_pages_max:
             self.checkpoint()
 
