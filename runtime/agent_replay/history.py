@@ -28,6 +28,8 @@ _EVENTS: dict[str, StepEvent | RunEvent] = {
     **{event.value: event for event in StepEvent},
     **{event.value: event for event in RunEvent},
 }
+_PLANNED = StepState.PLANNED.value
+_SUCCEEDED = StepState.SUCCEEDED.value
 SENDS = frozenset({StepEvent.REQUEST.value, StepEvent.RESEND.value})
 
 
@@ -86,7 +88,7 @@ class RunHistory:
 
     def take_over(self, event: Event, head: Head, open_step: OpenStep) -> None:
         """Take an event in whose outcome is known already."""
-        if event.state == StepState.SUCCEEDED and event.step is not None:
+        if event.state == _SUCCEEDED and event.step is not None:
             self.results[event.step] = event.payload
         elif event.state in (StepState.FAILED, StepState.ABANDONED):
             self.settled = event
@@ -131,8 +133,8 @@ def next_head(head: Head, event: Event) -> Head:
     """Return where the run stands after the event; a step that succeeds opens the next one."""
     if event.step is None:
         step, state, attempt = head.step, head.state, head.attempt
-    elif event.state == StepState.SUCCEEDED and head.step < head.steps:
-        step, state, attempt = head.step + 1, StepState.PLANNED.value, 0
+    elif event.state == _SUCCEEDED and head.step < head.steps:
+        step, state, attempt = head.step + 1, _PLANNED, 0
     else:
         step, state, attempt = head.step, event.state or head.state, event.attempt or head.attempt
     return Head(
@@ -152,7 +154,7 @@ def next_open(head: Head, known: OpenStep, event: Event) -> OpenStep:
     """Return what is known of the open step after the event; `head` is the one before it."""
     if event.step is None:
         return known
-    if event.state == StepState.SUCCEEDED and head.step < head.steps:
+    if event.state == _SUCCEEDED and head.step < head.steps:
         return UNTOUCHED
     stamp = Stamp(event.epoch, event.wall_ns, event.boot_ns)
     granted = event.actor == Actor.OPERATOR

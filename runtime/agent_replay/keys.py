@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from hashlib import sha256
+from json.encoder import encode_basestring_ascii as quoted
 
 
 def idempotency_key(namespace: str, run: str, step: str, adapter: str, arguments: str) -> str:
@@ -13,7 +13,5 @@ def idempotency_key(namespace: str, run: str, step: str, adapter: str, arguments
     adapter's name without its version, and the canonical text of the arguments. Attempts, epochs,
     writers and clocks are no part of it, so that nothing that a retry changes can change the key.
     """
-    text = json.dumps(
-        [namespace, run, step, adapter, arguments], ensure_ascii=True, separators=(",", ":")
-    )
+    text = f"[{','.join(map(quoted, (namespace, run, step, adapter, arguments)))}]"
     return sha256(text.encode("ascii")).hexdigest()

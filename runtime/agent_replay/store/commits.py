@@ -76,7 +76,27 @@ class Commits:
         returned. A refusal is about one run's rows and touches nobody else's; a failing storage is
         told to each that was in the transaction.
         """
-        pending = Pending(write, kept)
+        if self._lock.acquire(blocking=False):
+            try:
+                if not self._waiting:
+                    return self._alone(write, kept)
+            finally:
+                self._lock.release()
+        return self._with_others(Pending(write, kept))
+
+    def _alone(self, write: Write, kept: Write | None) -> Exception | None:
+        """Do what `_with_others` does, where nobody else is at it."""
+        try:
+            self._transaction((write,), _nothing)
+        except Exception as error:
+            pending = Pending(write, kept)
+            self._failed(pending, error)
+            if not pending.kept_alone:
+                raise
+            return error
+        return None
+
+    def _with_others(self, pending: Pending) -> Exception | None:
         self._waiting.append(pending)
         try:
             with self._lock:
@@ -127,6 +147,10 @@ class Commits:
             with suppress(ReplayError):
                 self._transaction((pending.kept,), pending.keep, once_more=True)
         pending.settle(error)
+
+
+def _nothing() -> None:
+    """Tell nobody: the thread that commits is the only one concerned."""
 
 
 def _settle(batch: Sequence[Pending]) -> None:
