@@ -207,6 +207,7 @@ class Store:
         If that fails before the commit, the first `keep` events are committed by themselves: then
         the error is returned, and these are durable. Otherwise an error is raised.
         """
+        self.check_process()
         kept = partial(self._insert, events[:keep]) if 0 < keep < len(events) else None
         return self._commits.commit(partial(self._insert, events), kept=kept)
 
