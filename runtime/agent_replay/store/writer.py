@@ -182,7 +182,7 @@ class Store:
             last=head.step == head.steps,
         )
         step = None if contract is None else head.step
-        row = Event(
+        columns = (
             head.run,
             head.seq + 1,
             to.event,
@@ -197,9 +197,8 @@ class Store:
             now.wall_ns,
             now.boot_ns,
             payload,
-            b"",
         )
-        return Event(*row[:-1], event_link(head.hash, row))
+        return Event(*columns, event_link(head.hash, Event(*columns, b"")))
 
     def append(self, events: Sequence[Event], *, keep: int = 0) -> Exception | None:
         """Write the events in one transaction, which other runs may share; durable when it returns.
