@@ -53,7 +53,7 @@ def decode(text: str, place: str = "a stored value") -> Json:
     try:
         if is_deeper(text, VALUE_DEPTH_MAX):
             raise ValueError(f"nested deeper than {VALUE_DEPTH_MAX} levels")  # noqa: TRY301
-        return cast(Json, on_any_stack(_DECODER.decode, text))
+        return cast(Json, on_any_stack(_decode, text))
     except ValueError as error:
         raise DamagedHistory(
             f"{place}: the runtime never wrote this text ({error}); "
@@ -184,4 +184,17 @@ def _compiled_once() -> Callable[[Json], str]:
 
 _encode: Final = _compiled_once()
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
+_scan: Final[Any] = getattr(_DECODER, "scan_once")  # noqa: B009 - it has no types
+
+
+def _decode(text: str) -> object:
+    """Return what `_DECODER.decode` does, which looks for white space first, and none was
+    written."""
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:
+        return _DECODER.decode(text)
+    return value if end == len(text) else _DECODER.decode(text)
+
+
 _NOT_MARKS: Final = bytes(byte for byte in range(256) if byte not in b'[]{}"')
