@@ -35,7 +35,7 @@ from agent_replay.runtime import WORKERS_LIMIT, Runtime
 from agent_replay.turns import Turns
 from agent_replay.values import Json
 
-_Entry = tuple[str, Plan | Json]
+_Entry = tuple[str, "Plan | Json"]
 
 _NO_MORE: Final = object()
 _SENDS = (StepEvent.REQUEST, StepEvent.RESEND)
