@@ -144,7 +144,8 @@ class Tally(Watch):
 
     def summary(self) -> str:
         """Return how the runs have ended, in a line."""
-        return f"{self._total} runs: {self._in_words()}"
+        runs = "1 run" if self._total == 1 else f"{self._total} runs"
+        return f"{runs}: {self._in_words()}"
 
     def left_open(self, cause: str) -> str:
         """Return in one sentence how far it came, and how it goes on."""

@@ -42,12 +42,13 @@ _PRINTS = (
 )
 
 
+_WORST = ", ".join(str(code.value) for code in exits.WORST_FIRST)
 _MANY = (
     f"{_PRINTS}\n\n"
-    "The runs of several plans, or of a directory, are called as their files without .json, and\n"
-    "driven at once. All plans are read before the first run is begun. The exit code is that of\n"
-    f"the worst run: {', '.join(str(code.value) for code in exits.WORST_FIRST)}. Ctrl-C lets the "
-    "calls under way\nend and stops; the same command goes on."
+    "The runs of several plans, or of a directory, are called as their files without .json\n"
+    "and driven at once. All plans are read before the first run is begun. The exit code is\n"
+    f"that of the worst run: {_WORST}.\n"
+    "Ctrl-C lets the calls under way end, and stops; the same command goes on."
 )
 
 
@@ -92,8 +93,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     resume.add_argument(
         "--all",
         action="store_true",
-        help="resume every unfinished run; the exit code is that of the worst: "
-        + ", ".join(str(code.value) for code in exits.WORST_FIRST),
+        help=f"resume every unfinished run; the exit code is that of the worst: {_WORST}",
     )
     parsing.add_database(resume)
     parsing.add_adapters(resume)
