@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 from collections import Counter
 from pathlib import Path
@@ -317,10 +318,54 @@ def test_a_tool_that_leaves_stops_the_others_and_says_in_which_run(plans: Folder
     assert plans.run().code == Exit.OK
 
 
+def test_what_was_interrupted_is_resumed_at_once(plans: Folder) -> None:
+    with waiting(plans, 3) as process:
+        process.kill()
+        ended(process)
+    words = ("resume", "--all", "--workers", "3", "--adapters", TOOLS)
+    with plans.place.spawn(*words, "--db", plans.place.database) as process:
+        # A key that is known has no second effect, so the world does not show who waits.
+        wait_until(lambda: list(plans.listed().values()) == ["running"] * 3)
+        tools.gate().touch()
+        said = ended(process)
+    assert said.code == Exit.OK
+    assert sorted(line for line in said.out.splitlines() if line.endswith("completed")) == [
+        f"{run}: completed" for run in sorted(plans.listed())
+    ]
+
+
+def test_a_full_disk_stops_all_and_says_how_far_it_came(plans: Folder) -> None:
+    plans.add("a.json")
+    assert plans.run().code == Exit.OK
+    for number in range(40):
+        plans.add(f"{number}.json", ("long", "mail", {"do": ["long"]}))
+    said = limited(plans, plans.place.database.stat().st_size + 400_000)
+    assert said.code == Exit.STORAGE
+    assert "stopped at the error below: " in said.err
+    assert " of 41 runs have ended; the same command goes on with the others" in said.err
+    hit = [line for line in said.out.splitlines() if line.endswith(": StorageError")]
+    assert 1 <= len(hit) <= 32
+    assert plans.place.on("verify").code == Exit.OK
+    before = plans.place.effects("mail")
+    assert before < 40
+    assert plans.run().code in (Exit.OK, Exit.PAUSED)
+    assert plans.place.effects("mail") == 40, "none of them was sent twice"
+
+
+def limited(plans: Folder, bytes_max: int) -> Said:
+    """Run the plans in a process whose files cannot grow beyond a size."""
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_max, resource.RLIM_INFINITY))
+
+    return plans.place.process(*plans.words(), preexec_fn=limit)
+
+
 # --- killed -------------------------------------------------------------------------------------
 
 
-@pytest.mark.fault("B01")
+@pytest.mark.invariant("S2")
 @pytest.mark.parametrize("effects", [1, 7, 18])
 def test_killed_and_run_again_each_effect_happens_once(plans: Folder, effects: int) -> None:
     for number in range(12):

@@ -407,7 +407,7 @@ def test_closing_it_stops_runs_between_two_steps_and_loses_nothing(
 
     def leave_while_they_are_inside(crew: many._Crew) -> None:
         inside.wait(WAIT_SECONDS)
-        crew.stops = True
+        crew.runtime.stop.asked = True
         let_go.set()
         leave(crew)
 
@@ -501,6 +501,53 @@ def test_a_ctrl_c_while_results_are_waited_for_lets_the_calls_end(world: World) 
     assert lines[-1].split()[0] in ("running", "completed")
     assert len(lines) == len(set(lines)), "no call was made twice"
     assert verify(world.path).sound
+
+
+# --- all that is unfinished -----------------------------------------------------------------------
+
+
+def test_all_unfinished_runs_are_resumed_at_once(tools: Tools) -> None:
+    """What a stopped call has left goes on, and each call that was answered stays so."""
+    leaves = True
+
+    def act(request: Request) -> Json:
+        if leaves and request.step == "b":
+            raise KeyboardInterrupt
+        return request.step
+
+    tools.act = act
+    with tools.open() as runtime:
+        for run, plan in numbered(6, TWO):
+            with pytest.raises(KeyboardInterrupt):
+                runtime.run(run, plan)
+    leaves = False
+    inside = threading.Barrier(6)
+    tools.act = lambda request: inside.wait(WAIT_SECONDS) >= 0
+    with tools.open() as runtime:
+        outcomes, refused = runtime.resume_all(workers=6)
+        assert runtime.resume_all(workers=6) == ([], [])
+    assert sorted(outcome.run for outcome in outcomes) == [f"r{number}" for number in range(6)]
+    assert all(outcome.completed for outcome in outcomes)
+    assert refused == []
+    assert sorted(tools.calls) == sorted(
+        (f"r{number}", step) for number in range(6) for step in "abb"
+    )
+
+
+def test_runs_that_cannot_be_resumed_are_listed_with_any_number_of_workers(
+    world: World, tools: Tools
+) -> None:
+    for number in range(3):
+        world.interrupted(f"r{number}", plan_of(("a", "dark", {"do": ["interrupt"]})))
+    for workers in (1, 3):
+        with tools.open() as runtime:
+            outcomes, refused = runtime.resume_all(workers=workers)
+        assert outcomes == []
+        assert sorted((run, type(error).__name__) for run, error in refused) == [
+            (f"r{number}", "AdapterMismatch") for number in range(3)
+        ]
+    with tools.open() as runtime, pytest.raises(InvalidInput, match="number from 1 to 1000"):
+        runtime.resume_all(workers=0)
 
 
 # --- from a tool ----------------------------------------------------------------------------------

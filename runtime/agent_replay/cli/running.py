@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from functools import partial
 from typing import TypeVar
 
@@ -95,6 +95,13 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         action="store_true",
         help=f"resume every unfinished run; the exit code is that of the worst: {_WORST}",
     )
+    resume.add_argument(
+        "--workers",
+        metavar="N",
+        type=inputs.whole_number(1, WORKERS_LIMIT),
+        default=1,
+        help="with --all: runs at once (%(default)s)",
+    )
     parsing.add_database(resume)
     parsing.add_adapters(resume)
     _add_manners(resume)
@@ -175,14 +182,13 @@ def _resume(options: argparse.Namespace, screen: Screen) -> int:
 
 def _resume_all(options: argparse.Namespace, screen: Screen, database: str) -> int:
     watch = _watch(options, screen, ())
-    done = _with_runtime(
-        options,
-        screen,
-        database,
-        lambda runtime: runtime.resume_all(),
-        watch,
-        partial(_left_open, screen, database, watch),
-    )
+    left_open = partial(_left_open, screen, database, watch)
+
+    def work(runtime: Runtime) -> tuple[list[Outcome], list[tuple[str, ReplayError]]]:
+        with patient(screen) if options.workers > 1 else nullcontext():
+            return runtime.resume_all(workers=options.workers)
+
+    done = _with_runtime(options, screen, database, work, watch, left_open)
     if done is None:
         return Exit.INTERRUPTED
     outcomes, refused = done
