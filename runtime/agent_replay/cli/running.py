@@ -54,6 +54,11 @@ _MANY = (
 
 def add(commands: argparse._SubParsersAction[Parser]) -> None:
     """Add the commands of this module."""
+    _add_run(commands)
+    _add_resume(commands)
+
+
+def _add_run(commands: argparse._SubParsersAction[Parser]) -> None:
     run = parsing.add_command(
         commands, "run", _run, "Run plans under ids, or resume them if the ids are known.", _MANY
     )
@@ -86,6 +91,9 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     )
     run.add_argument("--namespace", metavar="TEXT", help="a name for a new database")
     _add_manners(run, "; of several runs one on a line, as they end")
+
+
+def _add_resume(commands: argparse._SubParsersAction[Parser]) -> None:
     resume = parsing.add_command(
         commands, "resume", _resume, "Do what a run is owed, and say what it came to.", _PRINTS
     )
