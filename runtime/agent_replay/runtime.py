@@ -162,22 +162,20 @@ class Runtime:
         with self._turns.driving(run_id):
             return self._go_on(run_id, None)
 
-    def resume_all(self) -> tuple[list[Outcome], list[tuple[str, ReplayError]]]:
+    def resume_all(
+        self, *, workers: int = 1
+    ) -> tuple[list[Outcome], list[tuple[str, ReplayError]]]:
         """Resume every unfinished run; return the outcomes, and the runs that could not be resumed
         with why.
 
-        A storage error stops it and is raised.
+        A storage error stops it and is raised. With more than one worker, all that is said of
+        `run_many` holds.
         """
-        outcomes: list[Outcome] = []
-        refused: list[tuple[str, ReplayError]] = []
-        for run_id in self._unfinished():
-            try:
-                outcomes.append(self.resume(run_id))
-            except (AdapterMismatch, ReplayError) as error:
-                if self._store.failed:
-                    raise
-                refused.append((run_id, error))
-        return outcomes, refused
+        from agent_replay import many  # here, as above
+
+        done = list(many.resume_many(self, self._unfinished(), workers=workers))
+        outcomes = [outcome for _, outcome, _ in done if outcome is not None]
+        return outcomes, [(run_id, error) for run_id, _, error in done if error is not None]
 
     def outcome(self, run_id: str) -> Outcome:
         """Return what a run has come to so far, from its history alone; raises `NoSuchRun`."""
