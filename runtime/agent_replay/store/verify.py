@@ -19,7 +19,8 @@ import apsw
 from agent_replay.chain import event_link, identity_link, registration_link, writer_link
 from agent_replay.errors import DamagedHistory, ReplayError
 from agent_replay.events import Event, Head, Registration, StepRow
-from agent_replay.history import complaints, first_head, next_head, payload_of
+from agent_replay.follow import Follower, event_of
+from agent_replay.history import RunHistory, complaints, next_head, payload_of
 from agent_replay.lifecycles.coupling import MOVES_DIGEST
 from agent_replay.lifecycles.run import RunEvent
 from agent_replay.lifecycles.step import StepState
@@ -196,7 +197,7 @@ class _Check:
         if self._writers.get(registration.epoch) != registration.writer:
             yield f"{place}: registered by a writer that epoch {registration.epoch} does not name"
         steps = rows.read_steps(self._connection, registration.run)
-        rows.planned_steps(registration, steps)
+        rows.check_steps(registration, steps)
         yield from rows.key_problems(registration, steps, namespace)
         yield from _adapters(registration, steps)
         head = yield from self._events(registration, steps)
@@ -209,23 +210,31 @@ class _Check:
         """Yield what is wrong with a run's events, up to the first bad one; return the head if
         none is."""
         place = f"run {registration.run} ({registration.id})"
-        head = first_head(registration)
+        history = RunHistory(registration, steps)
+        writer = self._writers.get(registration.epoch)
+        follower = Follower(history, writer=writer, judges_payloads=True)
+        events = rows.read_events(self._connection, registration)
         last: Event | None = None
-        for event in rows.read_events(self._connection, registration):
-            self.events += 1
-            problem = self._event_problem(head, steps[head.step - 1].contract, event)
-            if problem:
-                yield f"{place}, seq {event.seq}: {problem}"
-                return None
-            head = next_head(head, event)
-            last = event
-        if last is None:
+        try:
+            while (row := follower.take(events)) is not None:
+                last = event_of(row, registration)
+                problem = self._event_problem(history, last)
+                if problem:
+                    self.events += 1
+                    yield f"{place}, seq {last.seq}: {problem}"
+                    return None
+                history.head = next_head(history.head, last)
+                follower.writer = last.writer
+        finally:
+            self.events += history.head.seq
+        if history.head.seq == 0:
             yield f"{place}: it has no events, and a run is registered with its first"
-        elif last.event == RunEvent.ADOPT:
+        elif last is not None and last.seq == history.head.seq and last.event == RunEvent.ADOPT:
             yield f"{place}, seq {last.seq}: an adopt is never written alone"
-        return head
+        return history.head
 
-    def _event_problem(self, head: Head, contract: str, event: Event) -> str | None:
+    def _event_problem(self, history: RunHistory, event: Event) -> str | None:
+        head, contract = history.head, history.open_step.contract
         if event_link(head.hash, event) != event.hash:
             return f"the row does not fit its hash (expected seq {head.seq + 1})"
         if self._writers.get(event.epoch) != event.writer:
