@@ -101,6 +101,7 @@ class _Check:
         self.events = 0
         self.complete = True
         self._writers: dict[int, bytes] = {}
+        self._pinned: tuple[str, set[tuple[str, str]]] = ("", set())
 
     def everything(self, expected: tuple[ExpectedHead, ...]) -> Iterator[str]:
         """Yield all findings."""
@@ -199,10 +200,23 @@ class _Check:
         steps = rows.read_steps(self._connection, registration.run)
         rows.check_steps(registration, steps)
         yield from rows.key_problems(registration, steps, namespace)
-        yield from _adapters(registration, steps)
+        yield from self._adapters(registration, steps)
         head = yield from self._events(registration, steps)
         if head is not None and head != rows.read_head(self._connection, registration.run):
             yield f"{place}: {rows.head_problem(head)}"
+
+    def _adapters(self, registration: Registration, steps: list[StepRow]) -> Iterator[str]:
+        """Yield each step that needs another adapter than the run has pinned."""
+        if self._pinned[0] != registration.adapters:  # mostly as in the run before
+            terms = terms_of(registration)
+            pinned = {(identity, term.contract.value) for identity, term in terms.items()}
+            self._pinned = registration.adapters, pinned
+        for row in steps:
+            if (row.adapter, row.contract) not in self._pinned[1]:
+                yield (
+                    f"run {registration.run} ({registration.id}), step {row.step}: "
+                    f"the run pinned no adapter {row.adapter} that is {row.contract}"
+                )
 
     def _events(
         self, registration: Registration, steps: list[StepRow]
@@ -268,13 +282,3 @@ class _Check:
             yield f"{place}: it was expected, and the history does not reach it"
         elif Event._make(found[0]).hash.hex() != expected.hash.lower():
             yield f"{place}: another hash was expected"
-
-
-def _adapters(registration: Registration, steps: list[StepRow]) -> Iterator[str]:
-    """Yield each step that needs another adapter than the run has pinned."""
-    place = f"run {registration.run} ({registration.id})"
-    terms = terms_of(registration)
-    for row in steps:
-        if row.adapter not in terms or terms[row.adapter].contract != row.contract:
-            pinned = f"{row.adapter} that is {row.contract}"
-            yield f"{place}, step {row.step}: the run pinned no adapter {pinned}"
