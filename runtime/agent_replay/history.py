@@ -1,17 +1,15 @@
-"""What a history says: a pure fold over its rows.
+"""What a history says, a row at a time.
 
 `advance` takes a head over one event, with what the decision function needs to know of the open
-step; `fold` does so over a whole history, and checks on the way that each row follows from the one
-before: number, chain, move, attempt, epoch. A row that the runtime never writes raises
-`DamagedHistory` with its place. Nothing here does I/O, decides, or knows an adapter, so that a
-replay cannot call a tool.
+step; `complaints` says why a row cannot follow: number, move, attempt, epoch. It is the one place
+where that is said in words. `follow` goes over whole histories. Nothing here does I/O, decides, or
+knows an adapter, so that a replay cannot call a tool.
 """
 
 import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from agent_replay.chain import event_link, registration_link
 from agent_replay.errors import DamagedHistory
 from agent_replay.events import Event, Head, Registration, Stamp, StepRow
 from agent_replay.lifecycles.coupling import PERMITTED, Permitted
@@ -223,33 +221,6 @@ def expected_attempt(head: Head, event: str, step: int | None) -> int | None:
     if step is None:
         return None
     return head.attempt + 1 if event in SENDS else head.attempt
-
-
-def fold(
-    registration: Registration,
-    steps: Sequence[StepRow],
-    events: Iterable[Event],
-    *,
-    previous: bytes,
-) -> RunHistory:
-    """Return the run that these rows tell, checked row by row; `previous` is the link before the
-    run's.
-
-    Raises `DamagedHistory` naming the first row that cannot be.
-    """
-    if registration_link(previous, registration) != registration.hash:
-        raise DamagedHistory(
-            f"run {registration.run} ({registration.id}): the registration does not fit its hash"
-        )
-    history = RunHistory(registration, steps)
-    for event in events:
-        if event_link(history.head.hash, event) != event.hash:
-            raise DamagedHistory(
-                f"run {registration.run} ({registration.id}), seq {event.seq}: the row does not "
-                "fit its hash"
-            )
-        history.take(event)
-    return history
 
 
 def payload_of(event: Event) -> dict[str, Json]:
