@@ -164,7 +164,8 @@ class Driver:
     # --- deciding -------------------------------------------------------------------------------
 
     def _situation(self, known: Known, now: Reading) -> Situation:
-        history, head, facts = self._run.history, self._run.head, self._run.open
+        run = self._run
+        history, head, facts = run.history, run.head, run.open
         terms = self._terms[history.steps[head.step - 1].adapter]
         return Situation(
             terms.contract,

@@ -1,17 +1,15 @@
-"""What a history says: a pure fold over its rows.
+"""What a history says, a row at a time.
 
 `advance` takes a head over one event, with what the decision function needs to know of the open
-step; `fold` does so over a whole history, and checks on the way that each row follows from the one
-before: number, chain, move, attempt, epoch. A row that the runtime never writes raises
-`DamagedHistory` with its place. Nothing here does I/O, decides, or knows an adapter, so that a
-replay cannot call a tool.
+step; `complaints` says why a row cannot follow: number, move, attempt, epoch. It is the one place
+where that is said in words. `follow` goes over whole histories. Nothing here does I/O, decides, or
+knows an adapter, so that a replay cannot call a tool.
 """
 
 import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from agent_replay.chain import event_link, registration_link
 from agent_replay.errors import DamagedHistory
 from agent_replay.events import Event, Head, Registration, Stamp, StepRow
 from agent_replay.lifecycles.coupling import PERMITTED, Permitted
@@ -28,6 +26,8 @@ _EVENTS: dict[str, StepEvent | RunEvent] = {
     **{event.value: event for event in StepEvent},
     **{event.value: event for event in RunEvent},
 }
+_PLANNED = StepState.PLANNED.value
+_SUCCEEDED = StepState.SUCCEEDED.value
 SENDS = frozenset({StepEvent.REQUEST.value, StepEvent.RESEND.value})
 
 
@@ -86,7 +86,7 @@ class RunHistory:
 
     def take_over(self, event: Event, head: Head, open_step: OpenStep) -> None:
         """Take an event in whose outcome is known already."""
-        if event.state == StepState.SUCCEEDED and event.step is not None:
+        if event.state == _SUCCEEDED and event.step is not None:
             self.results[event.step] = event.payload
         elif event.state in (StepState.FAILED, StepState.ABANDONED):
             self.settled = event
@@ -131,8 +131,8 @@ def next_head(head: Head, event: Event) -> Head:
     """Return where the run stands after the event; a step that succeeds opens the next one."""
     if event.step is None:
         step, state, attempt = head.step, head.state, head.attempt
-    elif event.state == StepState.SUCCEEDED and head.step < head.steps:
-        step, state, attempt = head.step + 1, StepState.PLANNED.value, 0
+    elif event.state == _SUCCEEDED and head.step < head.steps:
+        step, state, attempt = head.step + 1, _PLANNED, 0
     else:
         step, state, attempt = head.step, event.state or head.state, event.attempt or head.attempt
     return Head(
@@ -152,24 +152,27 @@ def next_open(head: Head, known: OpenStep, event: Event) -> OpenStep:
     """Return what is known of the open step after the event; `head` is the one before it."""
     if event.step is None:
         return known
-    if event.state == StepState.SUCCEEDED and head.step < head.steps:
+    if event.state == _SUCCEEDED and head.step < head.steps:
         return UNTOUCHED
-    stamp = Stamp(event.epoch, event.wall_ns, event.boot_ns)
     granted = event.actor == Actor.OPERATOR
     if event.event in SENDS:
         return OpenStep(
             known.grants + granted,
             known.unresolved + 1,
             known.refuted,
-            known.first or stamp,
+            known.first or _stamp(event),
             known.suspended,
             event,
         )
     if event.event == StepEvent.SUSPEND:
-        return known._replace(suspended=stamp, last=event)
+        return known._replace(suspended=_stamp(event), last=event)
     if event.event == StepEvent.REFUTE:
         return OpenStep(grants=known.grants + granted, refuted=head.attempt, last=event)
     return known._replace(last=event)
+
+
+def _stamp(event: Event) -> Stamp:
+    return Stamp(event.epoch, event.wall_ns, event.boot_ns)
 
 
 def advance(head: Head, known: OpenStep, contract: str, event: Event) -> tuple[Head, OpenStep]:
@@ -218,33 +221,6 @@ def expected_attempt(head: Head, event: str, step: int | None) -> int | None:
     if step is None:
         return None
     return head.attempt + 1 if event in SENDS else head.attempt
-
-
-def fold(
-    registration: Registration,
-    steps: Sequence[StepRow],
-    events: Iterable[Event],
-    *,
-    previous: bytes,
-) -> RunHistory:
-    """Return the run that these rows tell, checked row by row; `previous` is the link before the
-    run's.
-
-    Raises `DamagedHistory` naming the first row that cannot be.
-    """
-    if registration_link(previous, registration) != registration.hash:
-        raise DamagedHistory(
-            f"run {registration.run} ({registration.id}): the registration does not fit its hash"
-        )
-    history = RunHistory(registration, steps)
-    for event in events:
-        if event_link(history.head.hash, event) != event.hash:
-            raise DamagedHistory(
-                f"run {registration.run} ({registration.id}), seq {event.seq}: the row does not "
-                "fit its hash"
-            )
-        history.take(event)
-    return history
 
 
 def payload_of(event: Event) -> dict[str, Json]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from hashlib import sha256
+from json.encoder import encode_basestring_ascii as quoted
 
 
 def idempotency_key(namespace: str, run: str, step: str, adapter: str, arguments: str) -> str:
@@ -13,7 +13,18 @@ def idempotency_key(namespace: str, run: str, step: str, adapter: str, arguments
     adapter's name without its version, and the canonical text of the arguments. Attempts, epochs,
     writers and clocks are no part of it, so that nothing that a retry changes can change the key.
     """
-    text = json.dumps(
-        [namespace, run, step, adapter, arguments], ensure_ascii=True, separators=(",", ":")
-    )
-    return sha256(text.encode("ascii")).hexdigest()
+    return KeyMaker(namespace, run)(step, adapter, arguments)
+
+
+class KeyMaker:
+    """Makes the keys of a run's steps, one after the other: `key(step, adapter, arguments)`."""
+
+    __slots__ = ("_begin",)
+
+    def __init__(self, namespace: str, run: str) -> None:
+        self._begin = f"[{quoted(namespace)},{quoted(run)},"
+
+    def __call__(self, step: str, adapter: str, arguments: str) -> str:
+        """Return the key of a step of this run."""
+        text = f"{self._begin}{quoted(step)},{quoted(adapter)},{quoted(arguments)}]"
+        return sha256(text.encode("ascii")).hexdigest()

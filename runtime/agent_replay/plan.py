@@ -276,14 +276,34 @@ def plan_digest(steps: Iterable[Step]) -> str:
     return _digest_and_size(steps)[0]
 
 
+def digest_of_texts(steps: Iterable[Sequence[str]]) -> str:
+    """Return the digest of a plan whose steps are given as id, adapter's identity, contract and
+    canonical arguments."""
+    hashed = hashlib.sha256()
+    for piece in _joined(_text_of(*step) for step in steps):
+        hashed.update(piece)
+    return hashed.hexdigest()
+
+
 def _pieces(steps: Iterable[Step]) -> Iterator[bytes]:
+    return _joined(
+        _text_of(step_id, f"{adapter}@{version}", contract.value, arguments)
+        for step_id, adapter, version, contract, arguments in steps
+    )
+
+
+def _text_of(step_id: str, identity: str, contract: str, arguments: str) -> str:
+    return (
+        f'{{"adapter":"{identity}","arguments":{arguments},'
+        f'"contract":"{contract}","id":"{step_id}"}}'
+    )
+
+
+def _joined(texts: Iterable[str]) -> Iterator[bytes]:
     yield b'{"plan":%d,"steps":[' % FORMAT
     separator = ""
-    for step_id, adapter, version, contract, arguments in steps:
-        yield (
-            f'{separator}{{"adapter":"{adapter}@{version}","arguments":{arguments},'
-            f'"contract":"{contract.value}","id":"{step_id}"}}'
-        ).encode()
+    for text in texts:
+        yield f"{separator}{text}".encode()
         separator = ","
     yield b"]}"
 

@@ -247,7 +247,7 @@ class Runtime:
 
     @staticmethod
     def _stored_steps(history: RunHistory) -> list[Step]:
-        return rows.planned_steps(history.registration, history.steps)
+        return rows.planned_steps(history.steps)
 
     def _step_rows(self, run_id: str, plan: Plan) -> list[StepRow]:
         namespace = self._store.identity.namespace

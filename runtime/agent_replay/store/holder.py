@@ -58,15 +58,13 @@ def located(path: str | os.PathLike[str]) -> str:
 
 def identity_of(path: str) -> Identity:
     """Return which file a path leads to; raises `OSError`."""
-    return _identity(os.stat(path))
+    status = os.stat(path)
+    return Identity(status.st_dev, status.st_ino)
 
 
 def identity_of_descriptor(descriptor: int) -> Identity:
     """Return which file a descriptor is of."""
-    return _identity(os.fstat(descriptor))
-
-
-def _identity(status: os.stat_result) -> Identity:
+    status = os.fstat(descriptor)
     return Identity(status.st_dev, status.st_ino)
 
 

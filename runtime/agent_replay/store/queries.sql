@@ -71,9 +71,6 @@ select run from runs order by run
 -- name: steps
 select run, step, id, adapter, contract, arguments, key from steps where run = ? order by step
 
--- name: step_named
-select run, step, id, adapter, contract, arguments, key from steps where run = ? and id = ?
-
 -- name: events
 select run, seq, event, coupled, actor, step, attempt, state, run_state, epoch, writer, wall_ns, boot_ns, payload, hash
 from events where run = ? order by seq

@@ -105,8 +105,9 @@ class Reader:
             )
         with self._reading(), self._snapshot():  # a writer may be at work beside it
             registration = rows.known_run(self.connection, run_id)
-            events = list(rows.read_events(self.connection, registration))
-            return rows.read_history(self.connection, registration, events), events
+            stored = list(rows.read_events(self.connection, registration))
+            history = rows.read_history(self.connection, registration, iter(stored))
+            return history, list(map(Event._make, stored))
 
     def unfinished(self, *, after: int = 0, limit: int = 500) -> list[tuple[int, str]]:
         """Return number and id of unfinished runs with a number above `after`, in order."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 import apsw
 
-from agent_replay import history, plan
+from agent_replay import plan
 from agent_replay.chain import identity_link
 from agent_replay.errors import DamagedHistory, NoSuchRun
-from agent_replay.events import Event, Head, Registration, StepRow, Writer
-from agent_replay.keys import idempotency_key
+from agent_replay.events import Head, Registration, StepRow, Writer
+from agent_replay.follow import EventRow, fold
+from agent_replay.history import RunHistory
+from agent_replay.keys import KeyMaker
 from agent_replay.lifecycles.step import Contract
 from agent_replay.store.schema import read_identity
 from agent_replay.store.sql import QUERIES
@@ -18,16 +21,15 @@ from agent_replay.store.sql import QUERIES
 _WRITER = (int, bytes, str, str, int, int, str, bytes)
 _REGISTRATION = (int, str, str, int, int, str, str, int, bytes, int, int, bytes)
 _STEP = (int, int, str, str, str, str, str)
-_STEP_EVENT = (int, int, str, str, str, int, int, str, str, int, bytes, int, int, str, bytes)
-_NONE = type(None)
-_RUN_EVENT = (*_STEP_EVENT[:5], _NONE, _NONE, _NONE, *_STEP_EVENT[8:])
 _HEAD = (int, int, bytes, str, int, str, int, int, int)
+_CONTRACTS = {contract.value: contract for contract in Contract}
+_AS_STEP_ROW = partial(tuple.__new__, StepRow)
 
 Row = tuple[object, ...]
 
 
 def typed(
-    place: str, rows: Iterable[Row], *kinds: tuple[type, ...], column: int = 0
+    place: str, rows: Iterable[Row], kinds: tuple[type, ...], column: int = 0
 ) -> Iterator[Row]:
     """Yield rows whose values have the types of their columns, or raise `DamagedHistory`.
 
@@ -35,7 +37,7 @@ def typed(
     out, but the type of a value is one byte in the file.
     """
     for row in rows:
-        if tuple(map(type, row)) not in kinds:
+        if tuple(map(type, row)) != kinds:
             raise DamagedHistory(f"{place} {row[column]!a}: a value in the row is of another type")
         yield row
 
@@ -77,15 +79,15 @@ def link_before(connection: apsw.Connection, run: int) -> bytes:
 
 def read_steps(connection: apsw.Connection, run: int) -> list[StepRow]:
     """Return the steps of a run, in order."""
-    rows = typed(f"run {run}, step", connection.execute(QUERIES["steps"], (run,)), _STEP, column=1)
-    return list(map(StepRow._make, rows))
+    rows = list(connection.execute(QUERIES["steps"], (run,)))
+    if {tuple(map(type, row)) for row in rows} != {_STEP}:
+        rows = list(typed(f"run {run}, step", rows, _STEP, column=1))
+    return list(map(_AS_STEP_ROW, rows))
 
 
-def read_events(connection: apsw.Connection, registration: Registration) -> Iterator[Event]:
-    """Yield the events of a run, in order."""
-    found = connection.execute(QUERIES["events"], (registration.run,))
-    place = f"run {registration.run} ({registration.id}), seq"
-    return map(Event._make, typed(place, found, _STEP_EVENT, _RUN_EVENT, column=1))
+def read_events(connection: apsw.Connection, registration: Registration) -> Iterator[EventRow]:
+    """Yield the events of a run, in order, as they are stored: whoever takes them checks them."""
+    return iter(connection.execute(QUERIES["events"], (registration.run,)))
 
 
 def read_head(connection: apsw.Connection, run: int) -> Head | None:
@@ -109,36 +111,28 @@ def read_writers(connection: apsw.Connection) -> Iterator[Writer]:
     )
 
 
-def planned_steps(registration: Registration, rows: Sequence[StepRow]) -> list[plan.Step]:
-    """Return the steps of a run's plan, or raise `DamagedHistory` if they are not those it
-    registered."""
+def check_steps(registration: Registration, rows: Sequence[StepRow]) -> None:
+    """Raise `DamagedHistory` if the steps of a run are not those that it registered."""
     place = f"run {registration.run} ({registration.id})"
     if len(rows) != registration.steps:
         raise DamagedHistory(
             f"{place}: {len(rows)} steps are stored, {registration.steps} were registered"
         )
-    steps = []
     for number, row in enumerate(rows, start=1):
-        if row.step != number:
-            raise DamagedHistory(f"{place}: step {row.step} stands where step {number} was to be")
-        name, _, version = row.adapter.partition("@")
-        try:
-            contract = Contract(row.contract)
-        except ValueError:
-            raise DamagedHistory(
-                f"{place}, step {row.step}: unknown contract {row.contract!r}"
-            ) from None
-        steps.append(
-            plan.Step(
-                id=row.id,
-                adapter=name,
-                version=version,
-                contract=contract,
-                arguments_text=row.arguments,
-            )
-        )
-    if plan.plan_digest(steps) != registration.plan:
+        if row[1] != number:
+            raise DamagedHistory(f"{place}: step {row[1]} stands where step {number} was to be")
+        if row[4] not in _CONTRACTS:
+            raise DamagedHistory(f"{place}, step {number}: unknown contract {row[4]!r}")
+    if plan.digest_of_texts([row[2:6] for row in rows]) != registration.plan:
         raise DamagedHistory(f"{place}: the stored steps are not the plan that was registered")
+
+
+def planned_steps(rows: Iterable[StepRow]) -> list[plan.Step]:
+    """Return the steps of a run's plan, from rows that have been checked."""
+    steps = []
+    for row in rows:
+        name, _, version = row.adapter.partition("@")
+        steps.append(plan.Step(row.id, name, version, _CONTRACTS[row.contract], row.arguments))
     return steps
 
 
@@ -146,12 +140,12 @@ def key_problems(
     registration: Registration, rows: Sequence[StepRow], namespace: str
 ) -> Iterator[str]:
     """Yield each step whose stored key is not the one that its plan gives it."""
-    for row in rows:
-        name = row.adapter.partition("@")[0]
-        key = idempotency_key(namespace, registration.id, row.id, name, row.arguments)
-        if key != row.key:
+    names = {row.adapter: row.adapter.partition("@")[0] for row in rows}
+    key_of = KeyMaker(namespace, registration.id)
+    for _, number, step_id, adapter, _, arguments, stored in rows:
+        if key_of(step_id, names[adapter], arguments) != stored:
             yield (
-                f"run {registration.run} ({registration.id}), step {row.step}: "
+                f"run {registration.run} ({registration.id}), step {number}: "
                 "the key does not belong to the step"
             )
 
@@ -165,8 +159,10 @@ def head_problem(told: Head) -> str:
 
 
 def read_history(
-    connection: apsw.Connection, registration: Registration, events: Iterable[Event] | None = None
-) -> history.RunHistory:
+    connection: apsw.Connection,
+    registration: Registration,
+    events: Iterator[EventRow] | None = None,
+) -> RunHistory:
     """Return a run with its whole history, each row checked against the one before it.
 
     `events` are its rows, if they have been read already. Raises `DamagedHistory` naming the first
@@ -175,11 +171,11 @@ def read_history(
     run = registration.run
     events = read_events(connection, registration) if events is None else events
     rows = read_steps(connection, run)
-    planned_steps(registration, rows)
+    check_steps(registration, rows)
     namespace = read_identity(connection).namespace
     for problem in key_problems(registration, rows, namespace):
         raise DamagedHistory(problem)
-    told = history.fold(registration, rows, events, previous=link_before(connection, run))
+    told = fold(registration, rows, events, previous=link_before(connection, run))
     head = read_head(connection, run)
     if head != told.head:
         raise DamagedHistory(

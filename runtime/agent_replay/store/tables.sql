@@ -103,6 +103,9 @@ create table heads (
   steps     integer not null
 ) strict;
 
+-- The runs that have not ended. An update of `heads` that leaves `run_state` out does not touch it.
+create index heads_unfinished on heads (run) where run_state in ('running', 'paused', 'cancelling');
+
 -- Where the chains of runs and of writers end: how many links, and the last one.
 create table chains (
   name  text primary key,

@@ -48,12 +48,14 @@ begin
 end;
 
 -- The head moves along with each event. When a step that is not the last succeeds, the next one opens.
+-- The run's state moves by itself, and only if it changes, so that the index over it is left alone.
 create trigger events_move_the_head after insert on events
 begin
+  update heads set run_state = new.run_state
+  where (new.coupled <> '' or new.step is null) and run = new.run and run_state is not new.run_state;
   update heads set
     seq       = new.seq,
     hash      = new.hash,
-    run_state = new.run_state,
     epoch     = new.epoch,
     step      = step + (new.state is 'succeeded' and step < steps),
     attempt   = case when new.state is 'succeeded' and step < steps then 0 else coalesce(new.attempt, attempt) end,
@@ -82,9 +84,12 @@ end;
 create trigger heads_move_with_events before update on heads
 begin
   select raise(abort, 'heads: only an appended event moves a head')
-  where new.run is not old.run or new.steps is not old.steps or new.seq is not old.seq + 1
-    or not exists (select 1 from events where run = old.run and seq = old.seq + 1 and hash = new.hash
-                   and run_state = new.run_state and epoch = new.epoch);
+  where new.run is not old.run or new.steps is not old.steps
+    or not exists (select 1 from events where run = old.run and seq = old.seq + 1 and run_state = new.run_state
+                   and case when new.run_state is old.run_state
+                     then new.seq is seq and new.hash is hash and new.epoch is epoch
+                     else new.seq is old.seq and new.hash is old.hash and new.epoch is old.epoch
+                       and new.step is old.step and new.state is old.state and new.attempt is old.attempt end);
 end;
 
 create trigger heads_remain before delete on heads

@@ -19,7 +19,8 @@ import apsw
 from agent_replay.chain import event_link, identity_link, registration_link, writer_link
 from agent_replay.errors import DamagedHistory, ReplayError
 from agent_replay.events import Event, Head, Registration, StepRow
-from agent_replay.history import complaints, first_head, next_head, payload_of
+from agent_replay.follow import Follower, event_of
+from agent_replay.history import RunHistory, complaints, next_head, payload_of
 from agent_replay.lifecycles.coupling import MOVES_DIGEST
 from agent_replay.lifecycles.run import RunEvent
 from agent_replay.lifecycles.step import StepState
@@ -100,6 +101,7 @@ class _Check:
         self.events = 0
         self.complete = True
         self._writers: dict[int, bytes] = {}
+        self._pinned: tuple[str, set[tuple[str, str]]] = ("", set())
 
     def everything(self, expected: tuple[ExpectedHead, ...]) -> Iterator[str]:
         """Yield all findings."""
@@ -196,12 +198,25 @@ class _Check:
         if self._writers.get(registration.epoch) != registration.writer:
             yield f"{place}: registered by a writer that epoch {registration.epoch} does not name"
         steps = rows.read_steps(self._connection, registration.run)
-        rows.planned_steps(registration, steps)
+        rows.check_steps(registration, steps)
         yield from rows.key_problems(registration, steps, namespace)
-        yield from _adapters(registration, steps)
+        yield from self._adapters(registration, steps)
         head = yield from self._events(registration, steps)
         if head is not None and head != rows.read_head(self._connection, registration.run):
             yield f"{place}: {rows.head_problem(head)}"
+
+    def _adapters(self, registration: Registration, steps: list[StepRow]) -> Iterator[str]:
+        """Yield each step that needs another adapter than the run has pinned."""
+        if self._pinned[0] != registration.adapters:  # mostly as in the run before
+            terms = terms_of(registration)
+            pinned = {(identity, term.contract.value) for identity, term in terms.items()}
+            self._pinned = registration.adapters, pinned
+        for row in steps:
+            if (row.adapter, row.contract) not in self._pinned[1]:
+                yield (
+                    f"run {registration.run} ({registration.id}), step {row.step}: "
+                    f"the run pinned no adapter {row.adapter} that is {row.contract}"
+                )
 
     def _events(
         self, registration: Registration, steps: list[StepRow]
@@ -209,23 +224,31 @@ class _Check:
         """Yield what is wrong with a run's events, up to the first bad one; return the head if
         none is."""
         place = f"run {registration.run} ({registration.id})"
-        head = first_head(registration)
+        history = RunHistory(registration, steps)
+        writer = self._writers.get(registration.epoch)
+        follower = Follower(history, writer=writer, judges_payloads=True)
+        events = rows.read_events(self._connection, registration)
         last: Event | None = None
-        for event in rows.read_events(self._connection, registration):
-            self.events += 1
-            problem = self._event_problem(head, steps[head.step - 1].contract, event)
-            if problem:
-                yield f"{place}, seq {event.seq}: {problem}"
-                return None
-            head = next_head(head, event)
-            last = event
-        if last is None:
+        try:
+            while (row := follower.take(events)) is not None:
+                last = event_of(row, registration)
+                problem = self._event_problem(history, last)
+                if problem:
+                    self.events += 1
+                    yield f"{place}, seq {last.seq}: {problem}"
+                    return None
+                history.head = next_head(history.head, last)
+                follower.writer = last.writer
+        finally:
+            self.events += history.head.seq
+        if history.head.seq == 0:
             yield f"{place}: it has no events, and a run is registered with its first"
-        elif last.event == RunEvent.ADOPT:
+        elif last is not None and last.seq == history.head.seq and last.event == RunEvent.ADOPT:
             yield f"{place}, seq {last.seq}: an adopt is never written alone"
-        return head
+        return history.head
 
-    def _event_problem(self, head: Head, contract: str, event: Event) -> str | None:
+    def _event_problem(self, history: RunHistory, event: Event) -> str | None:
+        head, contract = history.head, history.open_step.contract
         if event_link(head.hash, event) != event.hash:
             return f"the row does not fit its hash (expected seq {head.seq + 1})"
         if self._writers.get(event.epoch) != event.writer:
@@ -259,13 +282,3 @@ class _Check:
             yield f"{place}: it was expected, and the history does not reach it"
         elif Event._make(found[0]).hash.hex() != expected.hash.lower():
             yield f"{place}: another hash was expected"
-
-
-def _adapters(registration: Registration, steps: list[StepRow]) -> Iterator[str]:
-    """Yield each step that needs another adapter than the run has pinned."""
-    place = f"run {registration.run} ({registration.id})"
-    terms = terms_of(registration)
-    for row in steps:
-        if row.adapter not in terms or terms[row.adapter].contract != row.contract:
-            pinned = f"{row.adapter} that is {row.contract}"
-            yield f"{place}, step {row.step}: the run pinned no adapter {pinned}"

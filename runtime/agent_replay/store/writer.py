@@ -18,7 +18,7 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from itertools import chain
 from threading import RLock
 
 import apsw
@@ -60,6 +60,9 @@ LOG_PAGES_MAX = 1000
 _BEGIN = QUERIES["begin"]
 _COMMIT = QUERIES["commit"]
 _ADD_EVENT = QUERIES["add_event"]
+_AT_ONCE = 16
+"""Rows of several runs that go into one statement."""
+_ADD_EVENTS = _ADD_EVENT + ", (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" * (_AT_ONCE - 1)
 _FENCED = ("another writer", "another epoch")
 
 
@@ -182,7 +185,7 @@ class Store:
             last=head.step == head.steps,
         )
         step = None if contract is None else head.step
-        row = Event(
+        columns = (
             head.run,
             head.seq + 1,
             to.event,
@@ -197,9 +200,8 @@ class Store:
             now.wall_ns,
             now.boot_ns,
             payload,
-            b"",
         )
-        return Event(*row[:-1], event_link(head.hash, row))
+        return Event(*columns, event_link(head.hash, Event(*columns, b"")))
 
     def append(self, events: Sequence[Event], *, keep: int = 0) -> Exception | None:
         """Write the events in one transaction, which other runs may share; durable when it returns.
@@ -207,8 +209,9 @@ class Store:
         If that fails before the commit, the first `keep` events are committed by themselves: then
         the error is returned, and these are durable. Otherwise an error is raised.
         """
-        kept = partial(self._insert, events[:keep]) if 0 < keep < len(events) else None
-        return self._commits.commit(partial(self._insert, events), kept=kept)
+        self.check_process()
+        kept = _Rows(self, events[:keep]) if 0 < keep < len(events) else None
+        return self._commits.commit(_Rows(self, events), kept=kept)
 
     def register(
         self,
@@ -266,6 +269,25 @@ class Store:
                     "run verify on it, which names what was added to its schema"
                 )
 
+    def _write(self, writes: Sequence[Write]) -> None:
+        """Carry out the writes; the rows of several runs go in with few statements.
+
+        A thread that calls SQLite lets the others run, and then has to wait until it may go on.
+        """
+        if len(writes) == 1:
+            writes[0]()
+            return
+        for write in writes:
+            if not isinstance(write, _Rows):
+                write()
+        events = [event for one in writes if isinstance(one, _Rows) for event in one.events]
+        while len(events) >= _AT_ONCE:
+            several, events = events[:_AT_ONCE], events[_AT_ONCE:]
+            self.connection.execute(_ADD_EVENTS, list(chain.from_iterable(several)))
+            if self.connection.changes() != _AT_ONCE:
+                raise IllegalMove("the database did not take all rows of several runs")
+        self._insert(events)
+
     def check_files(self) -> None:
         """Raise if the files are no longer ours; every transaction looks itself."""
         self._still_ours()
@@ -310,8 +332,7 @@ class Store:
             self.connection.execute(_BEGIN)
             if not self._announced:
                 self._announce()
-            for write in writes:
-                write()
+            self._write(writes)
             self._check_transaction()
             self._still_ours()
             committing = True
@@ -389,6 +410,19 @@ class Store:
                 logger.warning("the log could not be moved into the database: %s", error)
             finally:
                 self.connection.close()
+
+
+class _Rows:
+    """The rows of one run that are to be inserted."""
+
+    __slots__ = ("_store", "events")
+
+    def __init__(self, store: Store, events: Sequence[Event]) -> None:
+        self._store = store
+        self.events = events
+
+    def __call__(self) -> None:
+        self._store._insert(self.events)
 
 
 class _Guard:
