@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -185,7 +186,7 @@ def test_an_endless_input_is_read_a_few_entries_ahead(tools: Tools) -> None:
 
     def endless() -> Iterator[tuple[str, Json]]:
         nonlocal read
-        for read in itertools.count(1):
+        for read in range(1, 10_000):
             yield f"r{read}", ONE
 
     with tools.open() as runtime, closing(runtime.run_many(endless(), workers=4)) as done:
@@ -390,6 +391,23 @@ def test_what_a_tool_raises_beyond_errors_reaches_the_caller(
     assert verify(tools.world.path).sound
 
 
+def test_what_ends_it_ends_the_reading_of_the_input(tools: Tools) -> None:
+    read = 0
+
+    def many_more() -> Iterator[tuple[str, Json]]:
+        nonlocal read
+        for read in range(1, 10_000):
+            yield f"r{read}", ONE
+
+    def act(request: Request) -> Json:
+        raise KeyboardInterrupt
+
+    tools.act = act
+    with tools.open() as runtime, pytest.raises(KeyboardInterrupt):
+        list(runtime.run_many(many_more(), workers=2))
+    assert read <= 4
+
+
 @pytest.mark.invariant("S8")
 def test_closing_it_stops_runs_between_two_steps_and_loses_nothing(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
@@ -429,6 +447,31 @@ def test_closing_it_stops_runs_between_two_steps_and_loses_nothing(
         assert runtime.resume("r1").completed
         assert runtime.run("r2", TWO).completed
     assert tools.calls.count(("r1", "a")) == tools.calls.count(("r2", "a")) == 1
+
+
+def test_a_run_whose_registration_is_under_way_sends_its_first_request(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refusal inside of a transaction that runs share would be an error of them all."""
+    with tools.open() as runtime:
+        register = runtime._store.register
+
+        def stopped_meanwhile(*given: Any) -> Any:
+            crew[0].runtime.stop.asked = True
+            return register(*given)
+
+        monkeypatch.setattr(runtime._store, "register", stopped_meanwhile)
+        crew: list[many._Crew] = []
+        finished = many._Crew.finished
+
+        def noted(self: many._Crew, runs: Any) -> Iterator[Finished]:
+            crew.append(self)
+            return finished(self, runs)
+
+        monkeypatch.setattr(many._Crew, "finished", noted)
+        assert list(runtime.run_many([("r", TWO)])) == []
+        assert tools.calls == [("r", "a")]
+        assert dict(runtime.outcome("r").results) == {"a": "a"}
 
 
 def raise_at_the_first(runtime: Runtime) -> None:
