@@ -99,8 +99,7 @@ class Follower:
         return self._take(rows, self._history.head, self.writer)
 
     def _take(self, rows: Iterator[EventRow], head: Head, writer: bytes) -> EventRow | None:
-        # One loop without calls to functions of ours, and with local names only: a row costs about
-        # as much as its way out of the database.
+        # One loop with local names only: a row costs about as much as its way out of the database.
         run, seq, link, run_state, step, state, attempt, epoch, steps = head
         contracts, places, judges = self._contracts, moves(), self._judges
         known = places.get((contracts[step - 1], state, run_state, step == steps), _NOWHERE)
@@ -124,11 +123,10 @@ class Follower:
                 # A TypeError unless all are integers: 1.0 is equal to 1, but not what was written.
                 row_run | row_seq | row_step | row_attempt | row_epoch | wall_ns | boot_ns
                 text = payload.encode()
-                fields = (
+                link_now = sha256(_LAYOUT % (
                     link, run, row_seq, before, step, row_attempt, after, written, wall_ns, boot_ns,
                     len(text), text,
-                )  # fmt: skip
-                link_now = sha256(_LAYOUT % fields).digest()
+                )).digest()  # fmt: skip
                 if link_now != row_hash or (judges and not _is_ours(payload, row_state)):
                     return row
                 seq, link, run_state, attempt = row_seq, link_now, row_run_state, row_attempt

@@ -1,6 +1,6 @@
 """Break the core on purpose, again and again, and see the tests fail: `make mutants`.
 
-    --only PATTERN  mutants whose name fits, as "agent_replay.machine*"; the others stay as they were
+    --only PATTERN  mutants whose name fits, as "agent_replay.machine*"; the others stay as they are
     --report        no new run: say what the last one found, and write it down
 
 What was found is kept in work/mutation: a run that was stopped goes on where it was, and after a
@@ -20,7 +20,9 @@ from tests.mutation import outcome, scope, tree
 
 def main(arguments: list[str] | None = None) -> int:
     """Run what is asked for; 1 if a bar is missed or a survivor has no reason."""
-    parser = argparse.ArgumentParser(prog="make mutants", description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="make mutants", description=(__doc__ or "").split("\n")[0]
+    )
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN")
     parser.add_argument("--report", action="store_true")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)

@@ -37,12 +37,13 @@ def settings() -> str:
     modules = [f"src/agent_replay/{name}" for group in GROUPS.values() for name in group]
     folders = ["benchmarks", "crashtests", "docs", "examples", "models", "results", "spec"]
     files = ["CHANGELOG.md", "LICENSE", "Makefile", "README.md"]
-    lines = {
+    lines: dict[str, list[str] | bool] = {
         "source_paths": ["src"],
         "only_mutate": modules,
         "also_copy": [*folders, *files],
         "pytest_add_cli_args": ["-p", "no:xdist"],
         "pytest_add_cli_args_test_selection": list(TESTS),
+        "debug": True,
         "use_git_change_detection": False,
         "use_setproctitle": False,
     }

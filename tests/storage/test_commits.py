@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +11,7 @@ from functools import partial
 import pytest
 
 from agent_replay.errors import IllegalMove, InvalidInput, StorageError
+from agent_replay.store import commits
 from agent_replay.store.commits import TOGETHER_MAX, Commits, Write
 
 SECONDS_MAX = 20.0
@@ -227,22 +227,29 @@ def test_a_thread_that_writes_in_the_middle_of_its_own_write_is_told_so() -> Non
     assert disk.transactions == [["b"]]
 
 
-def test_an_interrupt_of_one_who_waits_leaves_nothing_of_it_behind() -> None:
+def test_an_interrupt_of_one_who_waits_leaves_nothing_of_it_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     disk = Disk()
     threads = Threads(disk)
 
-    def interrupt() -> None:
-        disk.wait_for(1)
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    class Interrupted:
+        """A lock that is interrupted when it is waited for, as Ctrl-C does in the main thread."""
+
+        def __init__(self) -> None:
+            self.taken = False
+
+        def acquire(self) -> None:
+            if self.taken:
+                raise KeyboardInterrupt
+            self.taken = True
 
     with disk.held_up():
         threads.start("first")
         assert disk.entered.wait(SECONDS_MAX)
-        interrupter = threading.Thread(target=interrupt)
-        interrupter.start()
+        monkeypatch.setattr(commits, "Lock", Interrupted)
         with pytest.raises(KeyboardInterrupt):
             disk.write("interrupted")
-        interrupter.join(SECONDS_MAX)
     assert threads.join() == {"first": None}
     disk.write("b")
     assert disk.transactions == [["first"], ["b"]]
