@@ -41,7 +41,7 @@ def settings() -> str:
         "source_paths": ["src"],
         "only_mutate": modules,
         "also_copy": [*folders, *files],
-        "pytest_add_cli_args": ["-p", "no:xdist"],
+        "pytest_add_cli_args": ["-p", "no:xdist", "-p", "tests.mutation.plain_ids"],
         "pytest_add_cli_args_test_selection": list(TESTS),
         "debug": True,
         "use_git_change_detection": False,

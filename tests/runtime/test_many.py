@@ -34,7 +34,7 @@ from agent_replay import (
 )
 from agent_replay.runtime import WORKERS, WORKERS_LIMIT
 from agent_replay.store.verify import verify
-from tests.outside import plan_of
+from tests.outside import plain, plan_of
 from tests.runtime.conftest import World
 
 WAIT_SECONDS = 30
@@ -248,7 +248,7 @@ def test_entries_are_pairs(tools: Tools) -> None:
     assert not tools.calls
 
 
-@pytest.mark.parametrize("runs", [{"r": ONE}, "runs", None, 7], ids=str)
+@pytest.mark.parametrize("runs", [{"r": ONE}, "runs", None, 7], ids=plain)
 def test_what_is_no_input_is_refused_at_once(tools: Tools, runs: object) -> None:
     with tools.open() as runtime, pytest.raises(InvalidInput, match="iterable of pairs"):
         runtime.run_many(runs)  # type: ignore[arg-type]
