@@ -85,6 +85,14 @@ def read_steps(connection: apsw.Connection, run: int) -> list[StepRow]:
     return list(map(_AS_STEP_ROW, rows))
 
 
+def read_step(connection: apsw.Connection, run: int, step: int) -> StepRow | None:
+    """Return one step of a run, or None if there is no such step."""
+    found = connection.execute(QUERIES["step"], (run, step))
+    for row in typed(f"run {run}, step", found, _STEP, column=1):
+        return StepRow._make(row)
+    return None
+
+
 def read_events(connection: apsw.Connection, registration: Registration) -> Iterator[EventRow]:
     """Yield the events of a run, in order, as they are stored: whoever takes them checks them."""
     return iter(connection.execute(QUERIES["events"], (registration.run,)))
@@ -104,11 +112,15 @@ def last_writer(connection: apsw.Connection) -> Writer | None:
     return None
 
 
-def read_writers(connection: apsw.Connection) -> Iterator[Writer]:
-    """Yield all that have written, in order."""
-    return map(
-        Writer._make, typed("writers: epoch", connection.execute(QUERIES["writers"]), _WRITER)
-    )
+def read_writers(
+    connection: apsw.Connection, epochs: Iterable[int] | None = None
+) -> Iterator[Writer]:
+    """Yield all that have written, or those of these epochs, in order."""
+    found: Iterable[Row] = connection.execute(QUERIES["writers"]) if epochs is None else ()
+    if epochs is not None:
+        query = QUERIES["writer"]
+        found = (row for epoch in epochs for row in connection.execute(query, (epoch,)))
+    return map(Writer._make, typed("writers: epoch", found, _WRITER))
 
 
 def check_steps(registration: Registration, rows: Sequence[StepRow]) -> None:
@@ -158,24 +170,19 @@ def head_problem(told: Head) -> str:
     )
 
 
-def read_history(
-    connection: apsw.Connection,
-    registration: Registration,
-    events: Iterator[EventRow] | None = None,
-) -> RunHistory:
+def read_history(connection: apsw.Connection, registration: Registration) -> RunHistory:
     """Return a run with its whole history, each row checked against the one before it.
 
-    `events` are its rows, if they have been read already. Raises `DamagedHistory` naming the first
-    row that cannot be.
+    Raises `DamagedHistory` naming the first row that cannot be.
     """
     run = registration.run
-    events = read_events(connection, registration) if events is None else events
     rows = read_steps(connection, run)
     check_steps(registration, rows)
     namespace = read_identity(connection).namespace
     for problem in key_problems(registration, rows, namespace):
         raise DamagedHistory(problem)
-    told = fold(registration, rows, events, previous=link_before(connection, run))
+    before = link_before(connection, run)
+    told = fold(registration, rows, read_events(connection, registration), previous=before)
     head = read_head(connection, run)
     if head != told.head:
         raise DamagedHistory(
