@@ -98,9 +98,9 @@ select runs.run, runs.id from heads join runs on runs.run = heads.run
 where heads.run_state not in ('completed', 'failed', 'cancelled') and heads.run > ? order by heads.run limit ?
 
 -- name: headless
-select run, id from runs
-where (select count(*) from heads) < (select count(*) from runs)
-  and run > ? and not exists (select 1 from heads where heads.run = runs.run) order by run limit ?
+select runs.run, runs.id
+from (select 1 where (select count(*) from heads) < (select count(*) from runs)) cross join runs
+where runs.run > ? and not exists (select 1 from heads where heads.run = runs.run) order by runs.run limit ?
 
 -- name: events_after
 select run, seq, event, coupled, actor, step, attempt, state, run_state, epoch, writer, wall_ns, boot_ns, payload, hash
