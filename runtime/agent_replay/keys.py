@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii as quoted
 
@@ -14,7 +14,7 @@ def idempotency_key(namespace: str, run: str, step: str, adapter: str, arguments
     adapter's name without its version, and the canonical text of the arguments. Attempts, epochs,
     writers and clocks are no part of it, so that nothing that a retry changes can change the key.
     """
-    return keys_of(namespace, run, (step,), (adapter,), (arguments,))[0]
+    return next(keys_of(namespace, run, (step,), (adapter,), (arguments,)))
 
 
 def keys_of(
@@ -23,11 +23,9 @@ def keys_of(
     steps: Iterable[str],
     adapters: Iterable[str],
     arguments: Iterable[str],
-) -> list[str]:
-    """Return the keys of steps of one run, which are given by their columns."""
+) -> Iterator[str]:
+    """Yield the keys of steps of one run, which are given by their columns."""
     begin = f"[{quoted(namespace)},{quoted(run)},"
-    texts = [
-        f"{begin}{quoted(step)},{quoted(adapter)},{quoted(text)}]"
-        for step, adapter, text in zip(steps, adapters, arguments, strict=True)
-    ]
-    return [sha256(text.encode("ascii")).hexdigest() for text in texts]
+    for step, adapter, text in zip(steps, adapters, arguments, strict=True):
+        array = f"{begin}{quoted(step)},{quoted(adapter)},{quoted(text)}]"
+        yield sha256(array.encode("ascii")).hexdigest()
