@@ -99,7 +99,11 @@ class Follower:
         return self._take(rows, self._history.head, self.writer)
 
     def _take(self, rows: Iterator[EventRow], head: Head, writer: bytes) -> EventRow | None:
-        # One loop with local names only: a row costs about as much as its way out of the database.
+        """Take rows in from a head on.
+
+        One loop, mostly without calls to functions of ours, and with local names only: a row costs
+        about as much as its way out of the database.
+        """
         run, seq, link, run_state, step, state, attempt, epoch, steps = head
         contracts, places, judges = self._contracts, moves(), self._judges
         known = places.get((contracts[step - 1], state, run_state, step == steps), _NOWHERE)

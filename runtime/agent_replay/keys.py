@@ -1,7 +1,8 @@
-"""The idempotency key of a step."""
+"""The idempotency keys of steps."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii as quoted
 
@@ -13,18 +14,18 @@ def idempotency_key(namespace: str, run: str, step: str, adapter: str, arguments
     adapter's name without its version, and the canonical text of the arguments. Attempts, epochs,
     writers and clocks are no part of it, so that nothing that a retry changes can change the key.
     """
-    return KeyMaker(namespace, run)(step, adapter, arguments)
+    return next(keys_of(namespace, run, (step,), (adapter,), (arguments,)))
 
 
-class KeyMaker:
-    """Makes the keys of a run's steps, one after the other: `key(step, adapter, arguments)`."""
-
-    __slots__ = ("_begin",)
-
-    def __init__(self, namespace: str, run: str) -> None:
-        self._begin = f"[{quoted(namespace)},{quoted(run)},"
-
-    def __call__(self, step: str, adapter: str, arguments: str) -> str:
-        """Return the key of a step of this run."""
-        text = f"{self._begin}{quoted(step)},{quoted(adapter)},{quoted(arguments)}]"
-        return sha256(text.encode("ascii")).hexdigest()
+def keys_of(
+    namespace: str,
+    run: str,
+    steps: Iterable[str],
+    adapters: Iterable[str],
+    arguments: Iterable[str],
+) -> Iterator[str]:
+    """Yield the keys of steps of one run, which are given by their columns."""
+    begin = f"[{quoted(namespace)},{quoted(run)},"
+    for step, adapter, text in zip(steps, adapters, arguments, strict=True):
+        array = f"{begin}{quoted(step)},{quoted(adapter)},{quoted(text)}]"
+        yield sha256(array.encode("ascii")).hexdigest()

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple, cast
 
 from agent_replay.errors import InvalidInput, InvalidPlan
@@ -39,6 +40,7 @@ FORMAT: Final = 1
 _PLAN_FIELDS: Final = {"plan": 0, "steps": 0}.keys()  # in the order in which messages name them
 _STEP_FIELDS: Final = {"id": 0, "adapter": 0, "contract": 0, "arguments": 0}.keys()
 _CONTRACTS: Final[Mapping[str, Contract]] = {contract.value: contract for contract in Contract}
+_STEPS_AT_ONCE: Final = 500
 _DEPTH_MAX: Final = 2 * VALUE_DEPTH_MAX  # so that arguments that are a little too deep have a place
 
 
@@ -276,11 +278,14 @@ def plan_digest(steps: Iterable[Step]) -> str:
     return _digest_and_size(steps)[0]
 
 
-def digest_of_texts(steps: Iterable[Sequence[str]]) -> str:
-    """Return the digest of a plan whose steps are given as id, adapter's identity, contract and
-    canonical arguments."""
+def digest_of_columns(
+    ids: Iterable[str], adapters: Iterable[str], contracts: Iterable[str], arguments: Iterable[str]
+) -> str:
+    """Return the digest of a plan whose steps are given by the texts of their columns; an adapter
+    with its version."""
     hashed = hashlib.sha256()
-    for piece in _joined(_text_of(*step) for step in steps):
+    texts = map(_text_of, ids, adapters, contracts, arguments)
+    for piece in _joined(iter(lambda: ",".join(islice(texts, _STEPS_AT_ONCE)), "")):
         hashed.update(piece)
     return hashed.hexdigest()
 

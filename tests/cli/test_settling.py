@@ -423,3 +423,37 @@ def test_the_doctor_names_a_damaged_run_and_goes_on(place: Place) -> None:
     said = place.on("list")
     assert said.code == Exit.DAMAGED
     assert [line.split()[2] for line in said.out.splitlines()] == ["damaged", "paused"]
+
+
+def test_the_doctor_goes_on_where_a_page_ends(place: Place) -> None:
+    plan = place.plan(("send", "mail", {"do": ["lose"]}))
+    for run in ("a", "b", "c"):
+        place.start(run, plan)
+    said = place.on("doctor", "--limit", 2)
+    assert [line for line in said.out.splitlines() if line.endswith(": paused")] == [
+        "a: paused",
+        "b: paused",
+    ]
+    assert "there are more: agent-replay doctor --after 2 --db" in said.err
+    told = place.on("doctor", "--json", "--limit", 2).document
+    assert ([run["run"] for run in told["runs"]], told["next_after"]) == (["a", "b"], 2)
+    told = place.on("doctor", "--json", "--limit", 2, "--after", 2).document
+    assert ([run["run"] for run in told["runs"]], told["next_after"]) == (["c"], None)
+    assert "no more are unfinished" in place.on("doctor", "--after", 3).out
+
+
+def test_show_goes_on_where_a_page_ends(place: Place) -> None:
+    plan = place.plan(("ask", "quote"), ("send", "mail", {"do": ["lose"]}))
+    place.start("a", plan)
+    whole = place.on("show", "a", "--json").document
+    assert (len(whole["events"]), whole["next_after"]) == (4, None)
+    pages = [place.on("show", "a", "--limit", 2, "--after", after) for after in (0, 2)]
+    assert "there are more: agent-replay show a --after 2 --db" in pages[0].err
+    assert "there are more" not in pages[1].err
+    printed = [line.split() for page in pages for line in page.out.splitlines()]
+    lines = [line for line in printed if line and line[0].isdecimal()]
+    assert [line[0] for line in lines] == ["1", "2", "3", "4"]
+    in_one = [line.split() for line in place.on("show", "a").out.splitlines()]
+    assert lines == [line for line in in_one if line and line[0].isdecimal()]
+    told = place.on("show", "a", "--json", "--limit", 3).document
+    assert (told["events"], told["next_after"]) == (whole["events"][:3], 3)

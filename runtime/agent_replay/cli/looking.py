@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 
 from agent_replay.clock import SystemClock
-from agent_replay.events import Event, Writer
+from agent_replay.events import Event, StepRow
 from agent_replay.history import RunHistory
 from agent_replay.report.commands import Caller
 from agent_replay.report.diagnosis import Diagnosis, Standing, Writing, diagnose, standing_of
@@ -17,6 +17,8 @@ from agent_replay.report.runs import Listed
 from agent_replay.store.reader import Reader, Summary
 
 PROGRAM = "agent-replay"
+EVENTS_READ_MAX = 50_000
+"""Events that `list` goes through for one page, so that long runs do not hold it up."""
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -27,50 +29,60 @@ class View:
         self.reader = reader
         self.caller = caller_of(reader.path)
         self.writing = _writing(reader)
-        self.writers = reader.writers()
         self._now = SystemClock().read()
+        self._events_read = 0
 
-    def read(self, run_id: str) -> tuple[RunHistory, list[Event]]:
-        """Return a run as its history tells it, and its rows, all as of one moment."""
-        return self.reader.read(run_id)
+    def history(self, run_id: str) -> RunHistory:
+        """Return a run as its history tells it."""
+        return self.reader.read(run_id, limit=0)[0]
 
     def diagnose(self, history: RunHistory) -> Diagnosis:
         """Return why an unfinished run has not ended, and what to do."""
-        boots = {writer.epoch: writer.boot_id for writer in self.writers}
+        first = history.open.first
+        boots = {} if first is None else {first.epoch: self.reader.boot_of(first.epoch)}
         return diagnose(
             history, caller=self.caller, writing=self.writing, now=self._now, boots=boots
         )
 
-    def writers_of(self, history: RunHistory, events: list[Event]) -> list[Writer]:
-        """Return the writers that have written events of a run."""
-        epochs = {history.registration.epoch, *(event.epoch for event in events)}
-        return [writer for writer in self.writers if writer.epoch in epochs]
+    def page(
+        self, run_id: str, *, after: int, limit: int
+    ) -> tuple[RunHistory, Event | None, list[Event], int | None]:
+        """Return a run as its history tells it, and a page of its events: the one before the page,
+        those of it, and the number after which the next page begins, if there is one."""
+        # One event more on both sides: what a line says goes by the one before.
+        history, events = self.reader.read(run_id, after=max(after - 1, 0), limit=limit + 2)
+        before = events.pop(0) if after and events else None
+        more = events[limit - 1].seq if len(events) > limit else None
+        return history, before, events[:limit], more
 
     def listed(self, summary: Summary) -> Listed:
         """Return a run as `list` shows it; an unfinished one is read for its open step.
 
-        Raises `DamagedHistory` where that can't be.
+        Raises `DamagedHistory` where that can't be. When `EVENTS_READ_MAX` events have been gone
+        through for a page, further runs are shown as their heads tell.
         """
         standing = standing_of(summary.run_state, summary.state, in_hand=self.writing.at_work)
         ended = standing in (Standing.COMPLETED, Standing.FAILED, Standing.CANCELLED)
         if ended or standing is Standing.DAMAGED:
             return unread(summary, standing)
-        history, _ = self.read(summary.id)
+        self._events_read += summary.seq or 0
+        if self._events_read > EVENTS_READ_MAX:
+            step = self.reader.step(summary.run, summary.step or 0)
+            return unread(summary, standing, step)
+        history = self.history(summary.id)
         if history.ended:
             return unread(summary, Standing(history.run_state.value))
         found = self.diagnose(history)
-        return unread(summary, found.standing)._replace(
+        return unread(summary, found.standing, history.open_step)._replace(
             number=found.number,
             seq=history.head.seq,
-            step=found.step,
             state=found.state.value,
             attempt=found.attempt,
-            key=found.key,
         )
 
 
-def unread(summary: Summary, standing: Standing) -> Listed:
-    """Return a run as far as its head tells."""
+def unread(summary: Summary, standing: Standing, step: StepRow | None = None) -> Listed:
+    """Return a run as far as its head tells, with its open step if it has not ended."""
     return Listed(
         run=summary.run,
         id=summary.id,
@@ -79,10 +91,10 @@ def unread(summary: Summary, standing: Standing) -> Listed:
         number=summary.step,
         steps=summary.steps,
         seq=summary.seq,
-        step=None,
-        state=None,
-        attempt=None,
-        key=None,
+        step=None if step is None else step.id,
+        state=None if step is None else summary.state,
+        attempt=None if step is None else summary.attempt,
+        key=None if step is None else step.key,
     )
 
 

@@ -12,7 +12,6 @@ from agent_replay.cli.parsing import Parser
 from agent_replay.cli.screen import Screen
 from agent_replay.errors import DamagedHistory
 from agent_replay.lifecycles.coupling import MOVES_DIGEST
-from agent_replay.lifecycles.run import TERMINAL
 from agent_replay.report import commands as next_commands
 from agent_replay.report.diagnosis import Diagnosis, Standing
 from agent_replay.report.doctor import act_lines, diagnosis_lines, waiting_lines
@@ -42,20 +41,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         "an unfinished run the open step with its key. `interrupted` is a run whose request is\n"
         "open and that no process is at work on; `ready` one that a resume goes on with.",
     )
-    listing.add_argument(
-        "--after",
-        metavar="NUMBER",
-        type=inputs.whole_number(0, 2**63 - 1),
-        default=0,
-        help="begin after the run of this number, which is the first column",
-    )
-    listing.add_argument(
-        "--limit",
-        metavar="N",
-        type=inputs.whole_number(1, LIMIT_MAX),
-        default=LIMIT,
-        help=f"at most so many runs (%(default)s, at most {LIMIT_MAX})",
-    )
+    _add_paging(listing, "runs", "run of this number, which is the first column")
     _add_manners(listing)
     show = parsing.add_command(
         commands,
@@ -69,6 +55,7 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
     show.add_argument(
         "--arguments", action="store_true", help="print the arguments of each step, too"
     )
+    _add_paging(show, "events", "event of this number, which is the first column", LIMIT_MAX)
     _add_manners(show)
     doctor = parsing.add_command(
         commands,
@@ -77,7 +64,25 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         "Say of every unfinished run why it has not ended, and the command that goes on with it.",
         "What only you know stands between < and > in a command; nothing else needs to be changed.",
     )
+    _add_paging(doctor, "runs", "run of this number")
     _add_manners(doctor)
+
+
+def _add_paging(parser: Parser, what: str, which: str, limit: int = LIMIT) -> None:
+    parser.add_argument(
+        "--after",
+        metavar="NUMBER",
+        type=inputs.whole_number(0, 2**63 - 1),
+        default=0,
+        help=f"begin after the {which}",
+    )
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=inputs.whole_number(1, LIMIT_MAX),
+        default=limit,
+        help=f"at most so many {what} (%(default)s, at most {LIMIT_MAX})",
+    )
 
 
 def _add_manners(parser: Parser) -> None:
@@ -115,13 +120,17 @@ def _notes(view: View, runs: list[Listed], more: int | None, screen: Screen) -> 
     if not runs:
         screen.complain("there are no runs here")
     if more is not None:
-        again = next_commands.Act("", view.caller.argv("list", "--after", str(more)))
-        screen.complain(f"there are more: {again.command}")
+        _say_more(view, screen, "list", "--after", str(more))
     if any(run.step is not None for run in runs):
         doctor = next_commands.Act("", view.caller.argv("doctor"))
         screen.complain(f"what to do about unfinished runs: {doctor.command}")
     if view.reader.unconfirmed:
         screen.complain(UNCONFIRMED)
+
+
+def _say_more(view: View, screen: Screen, *words: str) -> None:
+    again = next_commands.Act("", view.caller.argv(*words))
+    screen.complain(f"there are more: {again.command}")
 
 
 # --- show ---------------------------------------------------------------------------------------
@@ -130,26 +139,29 @@ def _notes(view: View, runs: list[Listed], more: int | None, screen: Screen) -> 
 def _show(options: argparse.Namespace, screen: Screen) -> int:
     run_id = check_id("run id", options.run_id)
     with looking_at(inputs.database_path(options.db)) as view:
-        history, events = view.read(run_id)
+        history, before, events, more = view.page(run_id, after=options.after, limit=options.limit)
         found = None if history.ended else view.diagnose(history)
         standing = found.standing if found else Standing(history.run_state.value)
-        writers = view.writers_of(history, events)
+        writers = view.reader.writers_of(history)
         unconfirmed = view.reader.unconfirmed
         if options.json:
             shown = history_object(
                 history, events, writers, standing=standing, arguments=options.arguments
             )
             diagnosis = None if found is None else diagnosis_object(found)
-            screen.document({**shown, "diagnosis": diagnosis, "unconfirmed": unconfirmed})
+            about = {"next_after": more, "diagnosis": diagnosis, "unconfirmed": unconfirmed}
+            screen.document({**shown, **about})
             return Exit.OK
         screen.lines(header_lines(history, writers, standing=standing))
         if options.arguments:
             screen.lines(argument_lines(history))
-        screen.lines(["", *event_lines(history, events), ""])
+        screen.lines(["", *event_lines(history, events, before), ""])
         if found is not None:
             screen.lines(waiting_lines(found))
         if unconfirmed:
             screen.lines([f"note: {UNCONFIRMED}"])
+        if more is not None:
+            _say_more(view, screen, "show", run_id, "--after", str(more))
     return Exit.OK
 
 
@@ -158,28 +170,37 @@ def _show(options: argparse.Namespace, screen: Screen) -> int:
 
 def _doctor(options: argparse.Namespace, screen: Screen) -> int:
     with looking_at(inputs.database_path(options.db)) as view:
+        found = view.reader.unfinished(after=options.after, limit=options.limit + 1)
+        page = found[: options.limit]
+        more = page[-1][0] if len(found) > len(page) else None
         if options.json:
-            return _doctor_as_json(view, screen)
+            return _doctor_as_json(view, page, more, screen)
         screen.lines(_about(view))
         code, count = Exit.OK, 0
-        for run, found in _unfinished(view):
+        for run, found_out in _diagnosed(view, page):
             count += 1
             screen.lines([""])
-            if isinstance(found, Diagnosis):
-                screen.lines(diagnosis_lines(found))
+            if isinstance(found_out, Diagnosis):
+                screen.lines(diagnosis_lines(found_out))
             else:
                 code = Exit.DAMAGED
-                screen.lines([f"{run}: damaged", f"  why   {safe(str(found))}"])
+                screen.lines([f"{run}: damaged", f"  why   {safe(str(found_out))}"])
                 screen.lines(act_lines((next_commands.verify(view.caller),)))
         if not count:
-            screen.lines(["no run is unfinished"])
+            screen.lines(
+                ["no run is unfinished" if not options.after else "no more are unfinished"]
+            )
+        if more is not None:
+            _say_more(view, screen, "doctor", "--after", str(more))
     return code
 
 
-def _doctor_as_json(view: View, screen: Screen) -> int:
+def _doctor_as_json(
+    view: View, page: list[tuple[int, str]], more: int | None, screen: Screen
+) -> int:
     runs: list[Json] = []
     code = Exit.OK
-    for run, found in _unfinished(view):
+    for run, found in _diagnosed(view, page):
         if isinstance(found, Diagnosis):
             runs.append(diagnosis_object(found))
             continue
@@ -194,6 +215,7 @@ def _doctor_as_json(view: View, screen: Screen) -> int:
             "writer_at_work": view.writing.at_work,
             "unconfirmed": view.reader.unconfirmed,
             "runs": runs,
+            "next_after": more,
         }
     )
     return code
@@ -208,21 +230,15 @@ def _about(view: View) -> Iterator[str]:
         yield UNCONFIRMED
 
 
-def _unfinished(view: View) -> Iterator[tuple[str, Diagnosis | DamagedHistory]]:
-    """Yield each unfinished run, with why it has not ended or what is wrong with it.
-
-    It goes over all runs, since one whose head is missing counts too.
-    """
-    after = 0
-    while page := view.reader.summaries(after=after, limit=LIMIT_MAX):
-        after = page[-1].run
-        for run in page:
-            if run.run_state in TERMINAL:
-                continue
-            try:
-                history, _ = view.read(run.id)
-            except DamagedHistory as error:
-                yield run.id, error
-                continue
-            if not history.ended:  # it may have ended since the page was read
-                yield run.id, view.diagnose(history)
+def _diagnosed(
+    view: View, page: list[tuple[int, str]]
+) -> Iterator[tuple[str, Diagnosis | DamagedHistory]]:
+    """Yield each run of a page, with why it has not ended or what is wrong with it."""
+    for _, run in page:
+        try:
+            history = view.history(run)
+        except DamagedHistory as error:
+            yield run, error
+            continue
+        if not history.ended:  # it may have ended since the page was read
+            yield run, view.diagnose(history)

@@ -184,7 +184,7 @@ def _resume(options: argparse.Namespace, screen: Screen) -> int:
     steps: Sequence[str] = ()
     if is_terminal() and not (options.quiet or options.json):
         with looking_at(database) as view:
-            steps = [step.id for step in view.read(run_id)[0].steps]
+            steps = [step.id for step in view.history(run_id).steps]
     return drive(options, screen, database, lambda runtime: runtime.resume(run_id), steps=steps)
 
 
@@ -328,7 +328,7 @@ def _diagnosed(screen: Screen, database: str, run: str) -> Diagnosis | None:
     """Return why a run has not ended; None if it has by now, or if that can't be read."""
     try:
         with looking_at(database) as view:
-            history, _ = view.read(run)
+            history = view.history(run)
             return None if history.ended else view.diagnose(history)
     except ReplayError as error:
         screen.complain(str(error))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from agent_replay.events import Event, Writer
 from agent_replay.history import SENDS, RunHistory, payload_of, read_payload
-from agent_replay.lifecycles.run import RunEvent
+from agent_replay.lifecycles.run import RunEvent, RunState
 from agent_replay.outcome import terms_of
 from agent_replay.report.commands import sources_of
 from agent_replay.report.words import (
@@ -53,12 +53,14 @@ def argument_lines(history: RunHistory) -> Iterator[str]:
         yield f"  step {step.step} {step.id}: {step.adapter}, key {step.key}, arguments {arguments}"
 
 
-def event_lines(history: RunHistory, events: Sequence[Event]) -> list[str]:
-    """Return a line for each event, in order."""
+def event_lines(
+    history: RunHistory, events: Sequence[Event], before: Event | None = None
+) -> list[str]:
+    """Return a line for each event, in order; `before` is the event before the first, if any."""
     rows: list[tuple[str, ...]] = []
     sources = _Sources(history)
-    previous_ns = history.registration.wall_ns
-    state = "running"
+    previous_ns = history.registration.wall_ns if before is None else before.wall_ns
+    state = RunState.RUNNING.value if before is None else before.run_state
     for event in events:
         moved = f"run {state} -> {event.run_state}" if event.run_state != state else ""
         coupled = f" ({event.coupled.replace(' ', ', ')})" if event.coupled else ""

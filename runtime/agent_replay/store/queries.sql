@@ -42,6 +42,9 @@ select epoch, writer, spec, boot_id, opened_ns, pid, host, hash from writers ord
 -- name: writers
 select epoch, writer, spec, boot_id, opened_ns, pid, host, hash from writers order by epoch
 
+-- name: writer
+select epoch, writer, spec, boot_id, opened_ns, pid, host, hash from writers where epoch = ?
+
 -- name: boot
 select boot_id from writers where epoch = ?
 
@@ -71,6 +74,9 @@ select run from runs order by run
 -- name: steps
 select run, step, id, adapter, contract, arguments, key from steps where run = ? order by step
 
+-- name: step
+select run, step, id, adapter, contract, arguments, key from steps where run = ? and step = ?
+
 -- name: events
 select run, seq, event, coupled, actor, step, attempt, state, run_state, epoch, writer, wall_ns, boot_ns, payload, hash
 from events where run = ? order by seq
@@ -83,13 +89,25 @@ from events where run = ? and seq = ?
 select run, seq, hash, run_state, step, state, attempt, epoch, steps from heads where run = ?
 
 -- name: summaries
-select runs.run, runs.id, heads.run_state, heads.step, heads.steps, heads.state, heads.seq, runs.wall_ns
+select runs.run, runs.id, heads.run_state, heads.step, heads.steps, heads.state, heads.attempt, heads.seq, runs.wall_ns
 from runs left join heads on heads.run = runs.run
 where runs.run > ? order by runs.run limit ?
 
 -- name: unfinished
 select runs.run, runs.id from heads join runs on runs.run = heads.run
-where heads.run_state in ('running', 'paused', 'cancelling') and heads.run > ? order by heads.run limit ?
+where heads.run_state not in ('completed', 'failed', 'cancelled') and heads.run > ? order by heads.run limit ?
+
+-- name: headless
+select runs.run, runs.id
+from (select 1 where (select count(*) from heads) < (select count(*) from runs)) cross join runs
+where runs.run > ? and not exists (select 1 from heads where heads.run = runs.run) order by runs.run limit ?
+
+-- name: events_after
+select run, seq, event, coupled, actor, step, attempt, state, run_state, epoch, writer, wall_ns, boot_ns, payload, hash
+from events where run = ? and seq > ? order by seq limit ?
+
+-- name: epochs
+select distinct epoch from events where run = ? order by epoch
 
 -- name: stray_steps
 select run, step from steps where not exists (select 1 from runs where runs.run = steps.run) order by run, step limit 1

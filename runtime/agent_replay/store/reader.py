@@ -14,10 +14,8 @@ from typing import NamedTuple
 
 import apsw
 
-from agent_replay.errors import SpecMismatch
-from agent_replay.events import Event, Registration, Writer
+from agent_replay.events import Event, Registration, StepRow, Writer
 from agent_replay.history import RunHistory
-from agent_replay.lifecycles.coupling import MOVES_DIGEST
 from agent_replay.store import files, rows
 from agent_replay.store.connection import connect_reader, reading_error
 from agent_replay.store.log import unconfirmed, writer_at_work
@@ -34,6 +32,7 @@ class Summary(NamedTuple):
     step: int | None
     steps: int | None
     state: str | None
+    attempt: int | None
     seq: int | None
     registered_ns: int
 
@@ -78,11 +77,6 @@ class Reader:
         judge."""
         check_spec(self.identity)
 
-    @property
-    def of_another_spec(self) -> bool:
-        """Return whether the histories are of another spec."""
-        return self.identity.spec != MOVES_DIGEST
-
     def summaries(self, *, after: int = 0, limit: int = 1000) -> list[Summary]:
         """Return a line for each run with a number above `after`, at most `limit`."""
         with self._reading():
@@ -91,28 +85,51 @@ class Reader:
                 for row in self.connection.execute(QUERIES["summaries"], (after, limit))
             ]
 
-    def registration(self, run_id: str) -> Registration:
-        """Return the registration of a run, or raise `NoSuchRun`."""
+    def step(self, run: int, step: int) -> StepRow | None:
+        """Return one step of a run, or None if there is no such step."""
         with self._reading():
-            return rows.known_run(self.connection, run_id)
+            return rows.read_step(self.connection, run, step)
 
-    def read(self, run_id: str) -> tuple[RunHistory, list[Event]]:
-        """Return a run as its validated history tells it, and its rows; raises `NoSuchRun` or
-        `DamagedHistory`."""
-        if self.of_another_spec:
-            raise SpecMismatch(
-                f"{self.path} holds histories of another spec, {self.identity.spec[:12]}"
-            )
+    def read(
+        self, run_id: str, *, after: int = 0, limit: int = -1
+    ) -> tuple[RunHistory, list[Event]]:
+        """Return a run as its validated history tells it, and its events with a number above
+        `after`, at most `limit` if that is not negative; raises `NoSuchRun` or `DamagedHistory`.
+
+        All is of one moment. The whole history is gone through, and only these events are kept.
+        """
+        self.check_spec()
         with self._reading(), self._snapshot():  # a writer may be at work beside it
             registration = rows.known_run(self.connection, run_id)
-            stored = list(rows.read_events(self.connection, registration))
-            history = rows.read_history(self.connection, registration, iter(stored))
+            history = rows.read_history(self.connection, registration)
+            asked = (registration.run, after, limit)
+            stored = self.connection.execute(QUERIES["events_after"], asked)
             return history, list(map(Event._make, stored))
 
     def unfinished(self, *, after: int = 0, limit: int = 500) -> list[tuple[int, str]]:
-        """Return number and id of unfinished runs with a number above `after`, in order."""
+        """Return number and id of unfinished runs with a number above `after`, in order.
+
+        A run whose head is missing counts, too.
+        """
         with self._reading():
-            return list(self.connection.execute(QUERIES["unfinished"], (after, limit)))
+            found = list(self.connection.execute(QUERIES["unfinished"], (after, limit)))
+            found += self.connection.execute(QUERIES["headless"], (after, limit))
+            return sorted(found)[:limit]
+
+    def writers_of(self, history: RunHistory) -> list[Writer]:
+        """Return the writers that have written the rows of a run."""
+        registration = history.registration
+        with self._reading():
+            found = self.connection.execute(QUERIES["epochs"], (registration.run,))
+            epochs = {registration.epoch, *(epoch for (epoch,) in found)}
+            return list(rows.read_writers(self.connection, sorted(epochs)))
+
+    def boot_of(self, epoch: int) -> str:
+        """Return the boot id of the writer of an epoch, or an empty text if there is none."""
+        with self._reading():
+            for (boot_id,) in self.connection.execute(QUERIES["boot"], (epoch,)):
+                return str(boot_id)
+        return ""
 
     def writers(self) -> list[Writer]:
         """Return all that have written here, in order."""

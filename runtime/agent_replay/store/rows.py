@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import apsw
 
@@ -13,7 +14,7 @@ from agent_replay.errors import DamagedHistory, NoSuchRun
 from agent_replay.events import Head, Registration, StepRow, Writer
 from agent_replay.follow import EventRow, fold
 from agent_replay.history import RunHistory
-from agent_replay.keys import KeyMaker
+from agent_replay.keys import keys_of
 from agent_replay.lifecycles.step import Contract
 from agent_replay.store.schema import read_identity
 from agent_replay.store.sql import QUERIES
@@ -80,9 +81,17 @@ def link_before(connection: apsw.Connection, run: int) -> bytes:
 def read_steps(connection: apsw.Connection, run: int) -> list[StepRow]:
     """Return the steps of a run, in order."""
     rows = list(connection.execute(QUERIES["steps"], (run,)))
-    if {tuple(map(type, row)) for row in rows} != {_STEP}:
+    if [{*map(type, column)} for column in _columns(rows)] != [{kind} for kind in _STEP]:
         rows = list(typed(f"run {run}, step", rows, _STEP, column=1))
     return list(map(_AS_STEP_ROW, rows))
+
+
+def read_step(connection: apsw.Connection, run: int, step: int) -> StepRow | None:
+    """Return one step of a run, or None if there is no such step."""
+    found = connection.execute(QUERIES["step"], (run, step))
+    for row in typed(f"run {run}, step", found, _STEP, column=1):
+        return StepRow._make(row)
+    return None
 
 
 def read_events(connection: apsw.Connection, registration: Registration) -> Iterator[EventRow]:
@@ -104,11 +113,20 @@ def last_writer(connection: apsw.Connection) -> Writer | None:
     return None
 
 
-def read_writers(connection: apsw.Connection) -> Iterator[Writer]:
-    """Yield all that have written, in order."""
-    return map(
-        Writer._make, typed("writers: epoch", connection.execute(QUERIES["writers"]), _WRITER)
-    )
+def read_writers(
+    connection: apsw.Connection, epochs: Iterable[int] | None = None
+) -> Iterator[Writer]:
+    """Yield all that have written, or those of these epochs, in order."""
+    found: Iterable[Row] = connection.execute(QUERIES["writers"]) if epochs is None else ()
+    if epochs is not None:
+        query = QUERIES["writer"]
+        found = (row for epoch in epochs for row in connection.execute(query, (epoch,)))
+    return map(Writer._make, typed("writers: epoch", found, _WRITER))
+
+
+def _columns(rows: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
+    """Return the columns of rows of `steps`."""
+    return list(zip(*rows, strict=True)) or [()] * len(StepRow._fields)
 
 
 def check_steps(registration: Registration, rows: Sequence[StepRow]) -> None:
@@ -118,12 +136,16 @@ def check_steps(registration: Registration, rows: Sequence[StepRow]) -> None:
         raise DamagedHistory(
             f"{place}: {len(rows)} steps are stored, {registration.steps} were registered"
         )
-    for number, row in enumerate(rows, start=1):
-        if row[1] != number:
-            raise DamagedHistory(f"{place}: step {row[1]} stands where step {number} was to be")
-        if row[4] not in _CONTRACTS:
-            raise DamagedHistory(f"{place}, step {number}: unknown contract {row[4]!r}")
-    if plan.digest_of_texts([row[2:6] for row in rows]) != registration.plan:
+    _, numbers, ids, adapters, contracts, arguments, _ = _columns(rows)
+    if numbers != tuple(range(1, len(rows) + 1)) or not _CONTRACTS.keys() >= {*contracts}:
+        for number, row in enumerate(rows, start=1):
+            if row.step != number:
+                raise DamagedHistory(
+                    f"{place}: step {row.step} stands where step {number} was to be"
+                )
+            if row.contract not in _CONTRACTS:
+                raise DamagedHistory(f"{place}, step {number}: unknown contract {row.contract!r}")
+    if plan.digest_of_columns(ids, adapters, contracts, arguments) != registration.plan:
         raise DamagedHistory(f"{place}: the stored steps are not the plan that was registered")
 
 
@@ -140,12 +162,13 @@ def key_problems(
     registration: Registration, rows: Sequence[StepRow], namespace: str
 ) -> Iterator[str]:
     """Yield each step whose stored key is not the one that its plan gives it."""
-    names = {row.adapter: row.adapter.partition("@")[0] for row in rows}
-    key_of = KeyMaker(namespace, registration.id)
-    for _, number, step_id, adapter, _, arguments, stored in rows:
-        if key_of(step_id, names[adapter], arguments) != stored:
+    _, _, ids, adapters, _, arguments, _ = _columns(rows)
+    names = {adapter: adapter.partition("@")[0] for adapter in {*adapters}}
+    keys = keys_of(namespace, registration.id, ids, map(names.__getitem__, adapters), arguments)
+    for row, key in zip(rows, keys, strict=True):
+        if row[-1] != key:
             yield (
-                f"run {registration.run} ({registration.id}), step {number}: "
+                f"run {registration.run} ({registration.id}), step {row.step}: "
                 "the key does not belong to the step"
             )
 
@@ -158,24 +181,19 @@ def head_problem(told: Head) -> str:
     )
 
 
-def read_history(
-    connection: apsw.Connection,
-    registration: Registration,
-    events: Iterator[EventRow] | None = None,
-) -> RunHistory:
+def read_history(connection: apsw.Connection, registration: Registration) -> RunHistory:
     """Return a run with its whole history, each row checked against the one before it.
 
-    `events` are its rows, if they have been read already. Raises `DamagedHistory` naming the first
-    row that cannot be.
+    Raises `DamagedHistory` naming the first row that cannot be.
     """
     run = registration.run
-    events = read_events(connection, registration) if events is None else events
     rows = read_steps(connection, run)
     check_steps(registration, rows)
     namespace = read_identity(connection).namespace
     for problem in key_problems(registration, rows, namespace):
         raise DamagedHistory(problem)
-    told = fold(registration, rows, events, previous=link_before(connection, run))
+    before = link_before(connection, run)
+    told = fold(registration, rows, read_events(connection, registration), previous=before)
     head = read_head(connection, run)
     if head != told.head:
         raise DamagedHistory(

@@ -104,7 +104,7 @@ create table heads (
 ) strict;
 
 -- The runs that have not ended. An update of `heads` that leaves `run_state` out does not touch it.
-create index heads_unfinished on heads (run) where run_state in ('running', 'paused', 'cancelling');
+create index heads_unfinished on heads (run) where run_state not in ('completed', 'failed', 'cancelled');
 
 -- Where the chains of runs and of writers end: how many links, and the last one.
 create table chains (
