@@ -4,6 +4,7 @@
 #   VENV=folder         where that environment lies
 #   PYTEST_ARGS="..."   more arguments for pytest: make test PYTEST_ARGS="-k lock -x"
 #   BENCH_ARGS="..."    arguments for the measures: make bench BENCH_ARGS="--only start"
+#   MUTANTS_ARGS="..."  arguments for them: make mutants MUTANTS_ARGS="--only agent_replay.machine*"
 #   FUZZ_ARGS="..."     arguments for the search: make fuzz FUZZ_ARGS="--seconds 600 --workers 2"
 
 PYTHON ?= python3
@@ -11,6 +12,7 @@ VENV ?= .venv
 PYTEST_ARGS ?=
 FUZZ_ARGS ?=
 BENCH_ARGS ?=
+MUTANTS_ARGS ?=
 
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet --quiet
@@ -26,7 +28,7 @@ VOID := $(shell test -x $(RUN) && test "$$(cat $(PACKAGE) 2>&1)" = "$(MADE_FOR)"
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all bench bench-quick fuzz evidence evidence-record check format generate readme wheel install clean $(VOID)
+.PHONY: help demo test test-all bench bench-quick fuzz mutants evidence evidence-record check format generate readme wheel install clean $(VOID)
 .PHONY: check-format check-lint check-types check-imports check-spec
 
 help: ## List the targets.
@@ -44,6 +46,10 @@ test-all: $(DEVELOPMENT) ## Run the tests that take too long for `make test`, an
 
 fuzz: $(DEVELOPMENT) ## Search for a failure until Ctrl-C; what fails is kept in .hypothesis and replayed.
 	@$(RUN) -m tests.stateful.fuzz $(FUZZ_ARGS)
+
+mutants: $(DEVELOPMENT) ## Break the core on purpose, again and again, and see the tests fail (hours; it goes on where it was).
+	@$(PIP) --editable '.[dev,mutants]'
+	@$(RUN) -m tests.mutation $(MUTANTS_ARGS)
 
 evidence: $(DEVELOPMENT) ## Renew the recorded results that are quick to make, if their sources have changed.
 	@$(RUN) -m crashtests.verify results/crash-matrix.json > /dev/null && echo "results/crash-matrix.json: up to date" || \

@@ -37,20 +37,24 @@ def settings() -> str:
     modules = [f"src/agent_replay/{name}" for group in GROUPS.values() for name in group]
     folders = ["benchmarks", "crashtests", "docs", "examples", "models", "results", "spec"]
     files = ["CHANGELOG.md", "LICENSE", "Makefile", "README.md"]
-    lines: dict[str, list[str] | bool] = {
+    lines: dict[str, list[str] | bool | str] = {
         "source_paths": ["src"],
         "only_mutate": modules,
         "also_copy": [*folders, *files],
-        "pytest_add_cli_args": ["-p", "no:xdist", "-p", "tests.mutation.plain_ids"],
+        "pytest_add_cli_args": ["-p", "no:xdist", "-p", "tests.mutation.plugin"],
         "pytest_add_cli_args_test_selection": list(TESTS),
         "debug": True,
+        # A process that has run the tests remembers decisions and verdicts; mutants begin without.
+        "process_isolation": "forkserver",
         "use_git_change_detection": False,
         "use_setproctitle": False,
     }
     return "[tool.mutmut]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in lines.items())
 
 
-def _toml(value: list[str] | bool) -> str:
+def _toml(value: list[str] | bool | str) -> str:
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, str):
+        return f'"{value}"'
     return "[" + ", ".join(f'"{one}"' for one in value) + "]"
