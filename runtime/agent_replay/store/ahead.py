@@ -12,7 +12,7 @@ from typing import Any
 
 import apsw
 
-ROWS_MAX = 2_000
+ROWS_MAX = 250
 BYTES_MAX = 1024 * 1024
 RUNS_ALONE = 50
 """Runs that are asked for one by one after reading ahead was of no use."""
