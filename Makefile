@@ -3,12 +3,14 @@
 #   PYTHON=python3.12   the Python that the virtual environment is made with
 #   VENV=folder         where that environment lies
 #   PYTEST_ARGS="..."   more arguments for pytest: make test PYTEST_ARGS="-k lock -x"
+#   BENCH_ARGS="..."    arguments for the measures: make bench BENCH_ARGS="--only start"
 #   FUZZ_ARGS="..."     arguments for the search: make fuzz FUZZ_ARGS="--seconds 600 --workers 2"
 
 PYTHON ?= python3
 VENV ?= .venv
 PYTEST_ARGS ?=
 FUZZ_ARGS ?=
+BENCH_ARGS ?=
 
 RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip --disable-pip-version-check install --quiet --quiet
@@ -24,7 +26,7 @@ VOID := $(shell test -x $(RUN) && test "$$(cat $(PACKAGE) 2>&1)" = "$(MADE_FOR)"
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all fuzz evidence evidence-record check format generate readme wheel install clean $(VOID)
+.PHONY: help demo test test-all bench bench-quick fuzz evidence evidence-record check format generate readme wheel install clean $(VOID)
 .PHONY: check-format check-lint check-types check-imports check-spec
 
 help: ## List the targets.
@@ -49,6 +51,12 @@ evidence: $(DEVELOPMENT) ## Renew the recorded results that are quick to make, i
 
 evidence-record: evidence ## Renew the recorded results that take long, too.
 	@$(RUN) -m crashtests.sweep --output results/crash-sweep.json
+
+bench: $(DEVELOPMENT) ## Measure beside the limits, and renew docs/performance.md (leave the machine alone meanwhile).
+	@$(RUN) -m benchmarks --output results/benchmarks.json $(BENCH_ARGS)
+
+bench-quick: $(DEVELOPMENT) ## Run each measure in its smallest size, to see that it works.
+	@$(RUN) -m benchmarks --quick $(BENCH_ARGS)
 
 check: check-format check-lint check-types check-imports check-spec ## Check layout, lint, types, layers, and generated files.
 

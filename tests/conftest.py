@@ -37,7 +37,7 @@ settings.load_profile("project")
 def pytest_configure(config: pytest.Config) -> None:
     found = importlib.util.find_spec("agent_replay")
     places = [] if found is None else list(found.submodule_search_locations or [])
-    here = ROOT / "runtime" / "agent_replay"
+    here = (ROOT / "runtime" / "agent_replay").resolve()
     if [Path(place).resolve() for place in places] != [here]:
         raise pytest.UsageError(
             f"agent_replay is found at {places}, and these tests judge {here}; run `make test`"

@@ -7,6 +7,7 @@ runtime says of them.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -159,3 +160,8 @@ def plan_of(*steps: tuple[str, str] | tuple[str, str, Json]) -> dict[str, Json]:
             for step in steps
         ],
     }
+
+
+def plain(value: object) -> str:
+    """Return a name for a test with this parameter, by which pytest finds it again."""
+    return re.sub(r"\W+", "_", ascii(value))[:60]

@@ -44,7 +44,7 @@ from agent_replay.errors import (
 from agent_replay.events import Event
 from agent_replay.lifecycles.run import RunState
 from agent_replay.lifecycles.step import Contract, StepState
-from agent_replay.outcome import Doubt, Failure, Outcome, Results
+from agent_replay.outcome import Doubt, Failure, Finished, Outcome, Results
 from agent_replay.plan import Plan, load_plan, read_plan
 from agent_replay.reconcile import Evidence
 from agent_replay.runtime import Runtime
@@ -66,6 +66,7 @@ __all__ = [
     "EvidenceRefused",
     "Failure",
     "Fenced",
+    "Finished",
     "Found",
     "IllegalMove",
     "InvalidInput",

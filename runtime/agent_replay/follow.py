@@ -127,11 +127,10 @@ class Follower:
                 # A TypeError unless all are integers: 1.0 is equal to 1, but not what was written.
                 row_run | row_seq | row_step | row_attempt | row_epoch | wall_ns | boot_ns
                 text = payload.encode()
-                fields = (
+                link_now = sha256(_LAYOUT % (
                     link, run, row_seq, before, step, row_attempt, after, written, wall_ns, boot_ns,
                     len(text), text,
-                )  # fmt: skip
-                link_now = sha256(_LAYOUT % fields).digest()
+                )).digest()  # fmt: skip
                 if link_now != row_hash or (judges and not _is_ours(payload, row_state)):
                     return row
                 seq, link, run_state, attempt = row_seq, link_now, row_run_state, row_attempt

@@ -154,22 +154,25 @@ def next_open(head: Head, known: OpenStep, event: Event) -> OpenStep:
         return known
     if event.state == _SUCCEEDED and head.step < head.steps:
         return UNTOUCHED
-    stamp = Stamp(event.epoch, event.wall_ns, event.boot_ns)
     granted = event.actor == Actor.OPERATOR
     if event.event in SENDS:
         return OpenStep(
             known.grants + granted,
             known.unresolved + 1,
             known.refuted,
-            known.first or stamp,
+            known.first or _stamp(event),
             known.suspended,
             event,
         )
     if event.event == StepEvent.SUSPEND:
-        return known._replace(suspended=stamp, last=event)
+        return known._replace(suspended=_stamp(event), last=event)
     if event.event == StepEvent.REFUTE:
         return OpenStep(grants=known.grants + granted, refuted=head.attempt, last=event)
     return known._replace(last=event)
+
+
+def _stamp(event: Event) -> Stamp:
+    return Stamp(event.epoch, event.wall_ns, event.boot_ns)
 
 
 def advance(head: Head, known: OpenStep, contract: str, event: Event) -> tuple[Head, OpenStep]:

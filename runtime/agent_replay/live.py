@@ -136,16 +136,15 @@ class LiveRun:
         for row, head, known in drafts:
             self.history.take_over(row, head, known)
         self.forget()
-        for row, _, _ in drafts:
-            self._tell(row)
+        if self._on_event is not None or logger.isEnabledFor(logging.INFO):
+            for row, _, _ in drafts:
+                self._tell(row)
 
     def _tell(self, row: Event) -> None:
-        if logger.isEnabledFor(logging.INFO):
-            logger.info(
-                "run %s seq %d: %s by %s, step %s attempt %s -> %s, run %s",
-                self.id, row.seq, row.event, row.actor, row.step, row.attempt, row.state,
-                row.run_state,
-            )  # fmt: skip
+        logger.info(
+            "run %s seq %d: %s by %s, step %s attempt %s -> %s, run %s",
+            self.id, row.seq, row.event, row.actor, row.step, row.attempt, row.state, row.run_state,
+        )  # fmt: skip
         if self._on_event is None:
             return
         try:

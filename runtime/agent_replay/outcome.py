@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from agent_replay.clock import NANOSECONDS
 from agent_replay.contracts import Terms
-from agent_replay.errors import DamagedHistory, UnstorableResult
+from agent_replay.errors import DamagedHistory, ReplayError, UnstorableResult
 from agent_replay.events import Event, Registration, StepRow
 from agent_replay.history import RunHistory, payload_of, read_payload
 from agent_replay.lifecycles.run import RunState
@@ -105,6 +105,14 @@ class Outcome(NamedTuple):
     def waits(self) -> bool:
         """Return whether the run waits for evidence."""
         return bool(self.in_doubt)
+
+
+class Finished(NamedTuple):
+    """What came of one of many runs: its outcome, or the error that touched it alone."""
+
+    run: str
+    outcome: Outcome | None
+    error: ReplayError | None
 
 
 def outcome_of(history: RunHistory, warnings: tuple[str, ...] = ()) -> Outcome:

@@ -14,7 +14,7 @@ about steps: `recovery` does, `driver` carries it out.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 
@@ -35,7 +35,7 @@ from agent_replay.keys import idempotency_key
 from agent_replay.lifecycles.run import RunEvent, RunState
 from agent_replay.lifecycles.step import Actor, StepEvent, StepState
 from agent_replay.live import LiveRun, OnEvent
-from agent_replay.outcome import Outcome, outcome_of, sources_of, terms_of
+from agent_replay.outcome import Finished, Outcome, outcome_of, sources_of, terms_of
 from agent_replay.plan import Plan, Step, first_difference, plan_of
 from agent_replay.reconcile import Evidence, confirming_payload, operators_payload
 from agent_replay.recovery import News, Why
@@ -47,6 +47,8 @@ from agent_replay.values import Json, canonical, check_id
 ATTEMPTS_MAX = 3
 """Requests and resends of a step, over all processes, before a person is asked."""
 ATTEMPTS_LIMIT = 1_000
+WORKERS = 32
+WORKERS_LIMIT = 1_000
 _PAGE = 500
 
 
@@ -143,27 +145,37 @@ class Runtime:
                 return self._start(run_id, given)
             return self._go_on(run_id, given)
 
+    def run_many(
+        self, runs: Iterable[tuple[str, Plan | Json]], *, workers: int = WORKERS
+    ) -> Generator[Finished, None, None]:
+        """Run pairs of id and plan, `workers` at once in threads; yield each run when it ends.
+
+        Nothing is begun before the first `next`. What `docs/many-runs.md` says of errors,
+        interruptions and `close` holds.
+        """
+        from agent_replay import many  # here: most programs run one plan at a time
+
+        return many.run_many(self, runs, workers=workers)
+
     def resume(self, run_id: str) -> Outcome:
         """Do what a registered run is owed, and return what it came to; raises `NoSuchRun`."""
         with self._turns.driving(run_id):
             return self._go_on(run_id, None)
 
-    def resume_all(self) -> tuple[list[Outcome], list[tuple[str, ReplayError]]]:
+    def resume_all(
+        self, *, workers: int = 1
+    ) -> tuple[list[Outcome], list[tuple[str, ReplayError]]]:
         """Resume every unfinished run; return the outcomes, and the runs that could not be resumed
         with why.
 
-        A storage error stops it and is raised.
+        A storage error stops it and is raised. With more than one worker, all that is said of
+        `run_many` holds.
         """
-        outcomes: list[Outcome] = []
-        refused: list[tuple[str, ReplayError]] = []
-        for run_id in self._unfinished():
-            try:
-                outcomes.append(self.resume(run_id))
-            except (AdapterMismatch, ReplayError) as error:
-                if self._store.failed:
-                    raise
-                refused.append((run_id, error))
-        return outcomes, refused
+        from agent_replay import many  # here, as above
+
+        done = list(many.resume_many(self, self._unfinished(), workers=workers))
+        outcomes = [outcome for _, outcome, _ in done if outcome is not None]
+        return outcomes, [(run_id, error) for run_id, _, error in done if error is not None]
 
     def outcome(self, run_id: str) -> Outcome:
         """Return what a run has come to so far, from its history alone; raises `NoSuchRun`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pty
 import shlex
 import sqlite3
 import subprocess
@@ -164,6 +165,25 @@ def ended(process: subprocess.Popen[str]) -> Said:
     finally:
         process.kill()
     return Said(process.returncode, out or "", err or "")
+
+
+def on_a_terminal(place: Place, *words: object) -> str:
+    """Run a command whose standard error is a terminal, and return what is seen there."""
+    controller, terminal = pty.openpty()
+    with place.spawn(*words, stderr=terminal) as process:
+        os.close(terminal)
+        seen = b""
+        while True:
+            try:
+                part = os.read(controller, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            seen += part
+        ended(process)
+    os.close(controller)
+    return seen.decode()
 
 
 def changed(database: Path, statement: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import shlex
 import signal
@@ -23,6 +22,7 @@ from tests.cli.support import (
     Process,
     ended,
     environment,
+    on_a_terminal,
     printed_commands,
     wait_until,
 )
@@ -223,25 +223,6 @@ def test_a_closed_output_is_no_error(place: Place) -> None:
         ["/bin/sh", "-c", command], env=environment(), timeout=SECONDS_MAX, check=False
     )
     assert said.returncode == Exit.OK
-
-
-def on_a_terminal(place: Place, *words: object) -> str:
-    """Run a command whose standard error is a terminal, and return what is seen there."""
-    controller, terminal = pty.openpty()
-    with place.spawn(*words, stderr=terminal) as process:
-        os.close(terminal)
-        seen = b""
-        while True:
-            try:
-                part = os.read(controller, 4096)
-            except OSError:  # the other end is closed
-                break
-            if not part:
-                break
-            seen += part
-        ended(process)
-    os.close(controller)
-    return seen.decode()
 
 
 def test_progress_is_shown_on_a_terminal_for_a_long_plan(place: Place) -> None:

@@ -38,8 +38,6 @@ def test_a_full_disk_names_run_and_step_and_the_command_that_goes_on(tmp_path: P
     )
     assert done.returncode == Exit.STORAGE
     said = done.stderr
-    assert (
-        "the run stopped at the error below: attempt 1 of step a of run r stays requested" in said
-    )
+    assert "stopped at the error below: attempt 1 of step a of run r stays requested" in said
     assert f"resume r --db {database}" in said
     assert "database or disk is full" in said

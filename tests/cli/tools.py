@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -29,6 +30,14 @@ from agent_replay import (
 
 WORLD = "TOOLS_WORLD"
 SETTLES_SECONDS = 0.001
+
+
+WAIT_SECONDS = 60
+
+
+def gate() -> Path:
+    """Return the file that lets go what waits."""
+    return Path(f"{os.environ[WORLD]}.go")
 
 
 def effects() -> list[dict[str, Any]]:
@@ -81,11 +90,18 @@ def _hang() -> NoReturn:
         signal.pause()
 
 
+def _wait() -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not gate().exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
 INSTEAD: dict[str, Callable[[], object]] = {
     "lose": _lose,
     "hang": _hang,
     "die": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "leave": lambda: sys.exit(3),
+    "wait": _wait,
     "print": lambda: print("noise of the tool"),
 }
 """What happens after the effect, before there is a reply."""

@@ -45,6 +45,7 @@ from agent_replay.values.arguments import ARGUMENTS
 from agent_replay.values.results import RESULT
 from agent_replay.values.text import is_deeper
 from agent_replay.values.walk import TooLarge, Unfit, careful_text, parsed_text, text_of
+from tests.outside import plain
 
 T = TypeVar("T")
 
@@ -408,7 +409,7 @@ REFUSED_TEXTS: list[tuple[str | bytes, str, str]] = [
 @pytest.mark.fault("G09")
 @pytest.mark.fault("G11")
 @pytest.mark.parametrize(
-    ("text", "place", "problem"), REFUSED_TEXTS, ids=[f"{t[:24]!a}" for t, _, _ in REFUSED_TEXTS]
+    ("text", "place", "problem"), REFUSED_TEXTS, ids=[plain(t[:24]) for t, _, _ in REFUSED_TEXTS]
 )
 def test_what_is_not_strict_json_is_refused_with_its_place(
     text: str | bytes, place: str, problem: str
@@ -635,7 +636,7 @@ def test_arguments_mean_the_same_from_python_and_from_a_file(value: Json) -> Non
         nested(VALUE_DEPTH_MAX),
         {"type": "x", "digest": None, "repr": None, "why": "looks like a marker"},
     ],
-    ids=lambda value: ascii(value)[:30],
+    ids=plain,
 )
 def test_the_first_answer_is_the_same_as_every_later_one(value: Json) -> None:
     text = encode_result(value)
@@ -658,7 +659,7 @@ def test_the_first_answer_is_the_same_as_every_later_one(value: Json) -> None:
         (Hiding(a=1), '{"a":1}'),
         (True, "true"),
     ],
-    ids=ascii,
+    ids=plain,
 )
 def test_of_almost_json_the_plain_value_is_kept(value: object, text: str) -> None:
     """Tuples and subclasses cost no answer: they are stored as the JSON that they hold."""

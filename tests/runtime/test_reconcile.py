@@ -17,7 +17,7 @@ from agent_replay import (
     StepState,
 )
 from agent_replay.store.verify import verify
-from tests.outside import WINDOW_SECONDS, plan_of
+from tests.outside import WINDOW_SECONDS, plain, plan_of
 from tests.runtime.conftest import World, evidence_for, give
 
 IN_DOUBT = plan_of(("tell", "dark", {"do": ["lost", "ok"]}), ("pay", "keyed"))
@@ -207,7 +207,7 @@ def test_what_is_recorded_of_evidence(world: World) -> None:
         {},
         {"status": "failed", "approved": False, "error": "x", "result": None},
     ],
-    ids=ascii,
+    ids=plain,
 )
 def test_a_falsy_or_oddly_shaped_result_is_kept_as_it_is(world: World, result: Json) -> None:
     outcome = _in_doubt(world)

@@ -26,7 +26,7 @@ from agent_replay import (
     opaque,
 )
 from agent_replay.store.verify import verify
-from tests.outside import plan_of, tools
+from tests.outside import plain, plan_of, tools
 from tests.runtime.conftest import World
 
 THREE = plan_of(("look", "look"), ("pay", "keyed"), ("tell", "dark"))
@@ -103,7 +103,7 @@ def test_a_request_is_durable_before_its_tool_is_called(world: World) -> None:
         "\u2028 \U0001f600 \ufb33 \x00",
         {"\U0001f600": 1},
     ],
-    ids=ascii,
+    ids=plain,
 )
 def test_a_result_is_the_same_at_once_and_for_ever(world: World, value: Json) -> None:
     @adapter(name="dark")
@@ -165,7 +165,7 @@ def test_an_unknown_run_is_named(world: World) -> None:
 @pytest.mark.parametrize(
     "run_id",
     ["", " ", "a b", "../x", "/etc/x", "a/b", "a\0b", "é", "-x", "x" * 300, False, 0, None, "%"],
-    ids=ascii,
+    ids=plain,
 )
 def test_an_id_that_is_not_plain_is_refused_at_every_way_in(world: World, run_id: str) -> None:
     with world.open() as runtime:
@@ -426,7 +426,7 @@ def test_two_adapters_that_changed_places_are_each_shown(world: World) -> None:
         {"on_event": 5},
         {"adapters": [7]},
     ],
-    ids=str,
+    ids=plain,
 )
 def test_options_of_another_type_are_refused_before_any_file_is_made(
     world: World, options: dict[str, object]

@@ -57,6 +57,34 @@ def test_eight_threads_run_their_own_runs(world: World) -> None:
     assert (verdict.runs, verdict.events) == (8, 80)
 
 
+def test_runs_of_several_threads_share_commits_and_keep_their_order(world: World) -> None:
+    """Each run has its next row ready before the first of them is committed, so they must share."""
+    threads, steps = 8, 12
+    in_step = threading.Barrier(threads)
+
+    @adapter(name="keyed", contract=idempotent())
+    def keyed(request: Request) -> Json:
+        in_step.wait(timeout=20)
+        return request.step
+
+    plan = plan_of(*[(f"s{number:02}", "keyed") for number in range(steps)])
+    outcomes: list[Outcome] = []
+    commits: list[str] = []
+
+    def trace(_connection: object, sql: str, _values: object) -> bool:
+        commits.extend([sql] if sql == "commit" else [])
+        return True
+
+    with world.open(adapters=[keyed]) as runtime:
+        runtime._store.connection.set_exec_trace(trace)
+        _at_once(threads, lambda number: outcomes.append(runtime.run(f"r{number}", plan)))
+    assert all(outcome.completed for outcome in outcomes)
+    assert len(commits) < threads * (steps + 1) / 2
+    verdict = verify(world.path)
+    assert verdict.sound
+    assert (verdict.runs, verdict.events) == (threads, threads * steps * 2)
+
+
 @pytest.mark.fault("C05")
 @pytest.mark.fault("B01")
 def test_one_id_from_many_threads_is_one_run(world: World) -> None:

@@ -12,7 +12,7 @@ PACKAGE = ROOT / "runtime" / "agent_replay"
 SIZED = ("spec", "runtime", "models", "crashtests", "examples", "benchmarks")
 """The folders in which files and functions stay small; a test may be as long as its table."""
 
-NOT_OURS = {"__pycache__", "build", "dist"}
+NOT_OURS = {"__pycache__", "build", "dist", "work"}
 
 
 def project_files() -> Iterator[Path]:

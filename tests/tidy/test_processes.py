@@ -21,6 +21,7 @@ RUN_APART = {
     "tests/crash/worker.py": "the server and its workers",
     "tests/crash/world.py": "the tools of workers",
     "tests/crashtests/fooling.py": "workers that would fool who kills them",
+    "tests/mutation/__main__.py": "the run over all mutants, a program",
     "tests/stateful/fuzz.py": "the nightly search, a program",
     "tests/storage/actors.py": "the actors, each a program of its own",
 }

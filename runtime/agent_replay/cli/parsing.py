@@ -53,9 +53,10 @@ def add_database(parser: Parser) -> None:
     )
 
 
-def add_json(parser: Parser) -> None:
+def add_json(parser: Parser, more: str = "") -> None:
     """Add the option for JSON instead of text."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object, not text")
+    says = f"print one JSON object, not text{more}"
+    parser.add_argument("--json", action="store_true", help=says)
 
 
 def add_adapters(parser: Parser) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import shutil
 import signal
 import sys
@@ -11,6 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from types import FrameType
 
+from agent_replay.cli.exits import Exit
 from agent_replay.cli.screen import Screen
 from agent_replay.events import Event
 from agent_replay.report.words import safe
@@ -32,6 +34,8 @@ class Watch:
         self._steps = steps
         self._shows = not quiet and len(steps) >= STEPS_MIN and is_terminal()
         self._length = 0
+        self.lock = threading.RLock()
+        """Held while something is printed: the log is that of several threads."""
         self.last_run: str | None = None
 
     def on_event(self, run: str, event: Event) -> None:
@@ -43,15 +47,17 @@ class Watch:
 
     def clear(self) -> None:
         """Take the line of progress away, before something else is printed."""
-        if self._length:
-            self._rewrite("")
-            self._length = 0
+        with self.lock:
+            if self._length:
+                self._rewrite("")
+                self._length = 0
 
     def _rewrite(self, text: str) -> None:
         # A line that wraps could not be rewritten from its beginning.
         text = safe(text)[: max(shutil.get_terminal_size().columns - 1, 1)]
-        self._screen.note(f"\r{text:<{self._length}}" + ("" if text else "\r"))
-        self._length = len(text)
+        with self.lock:
+            self._screen.note(f"\r{text:<{self._length}}" + ("" if text else "\r"))
+            self._length = len(text)
 
 
 def is_terminal() -> bool:
@@ -68,8 +74,9 @@ class _Lines(logging.Handler):
         self._watch = watch
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._watch.clear()
-        self._screen.complain(record.getMessage())
+        with self._watch.lock:
+            self._watch.clear()
+            self._screen.complain(record.getMessage())
 
 
 @contextlib.contextmanager
@@ -100,6 +107,41 @@ def terminable() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def patient(screen: Screen) -> Iterator[None]:
+    """Let a first Ctrl-C or SIGTERM stop what is under way, and a second one end the process.
+
+    The second is as a kill: what is on record stays, and an open request stays open.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked = False
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            os._exit(Exit.INTERRUPTED)
+        asked = True
+        with contextlib.suppress(RuntimeError):  # it may come amid a message
+            screen.note(
+                "agent-replay: interrupted: nothing more is begun, and the calls under way are "
+                "waited for; once more ends the process\n"
+            )
+        raise KeyboardInterrupt
+
+    before = {
+        number: signal.signal(number, stop)
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if signal.getsignal(number) is not signal.SIG_IGN  # as a shell starts things behind
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

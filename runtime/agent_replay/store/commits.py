@@ -1,9 +1,9 @@
 """Commits shared between threads: the first that waits becomes the leader and commits for all.
 
 A thread that finds nobody at work leads at once, so that a single run pays no hand-over. Whoever
-comes while a leader is at work waits for the lock; the next to get it leads for everybody who came
-meanwhile. Nothing here knows SQLite: a transaction is a function that runs writes and makes them
-durable.
+comes while a leader is at work waits; when it is done it wakes those for whom it has committed,
+and the first of those who came meanwhile, who leads for all of them. Nothing here knows SQLite: a
+transaction is a function that runs writes and makes them durable.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from threading import RLock
+from threading import Lock, RLock, get_ident
 from typing import Protocol
 
-from agent_replay.errors import Fenced, IllegalMove, ReplayError, StorageError
+from agent_replay.errors import Fenced, IllegalMove, InvalidInput, ReplayError, StorageError
 
 Write = Callable[[], None]
 """Writes one run's rows in the transaction that is open; it may be asked to do so again."""
@@ -41,23 +41,35 @@ class Transaction(Protocol):
 class Pending:
     """What one run wants written, and what came of it."""
 
-    __slots__ = ("error", "kept", "kept_alone", "settled", "write")
+    __slots__ = ("error", "kept", "kept_alone", "leads", "settled", "woken", "write")
 
     def __init__(self, write: Write, kept: Write | None) -> None:
         self.write = write
         self.kept = kept
+        self.leads = False
+        """Whether its thread has been made the leader while it waited."""
         self.settled = False
         self.kept_alone = False
         self.error: Exception | None = None
+        self.woken = Lock()
+        self.woken.acquire()
 
     def keep(self) -> None:
         """Note that the part which can stand alone is durable."""
         self.kept_alone = True
 
     def settle(self, error: Exception | None = None) -> None:
-        """Note what came of it."""
-        self.error = error
-        self.settled = True
+        """Note what came of it, and wake its thread."""
+        if not self.settled:
+            self.error = error
+            self.settled = True
+            self.woken.release()
+
+    def came_to(self) -> Exception | None:
+        """Return or raise what `Commits.commit` returns or raises."""
+        if self.error is not None and not self.kept_alone:
+            raise self.error
+        return self.error
 
 
 class Commits:
@@ -67,25 +79,45 @@ class Commits:
         """Commit under a lock, which whoever reads holds too."""
         self._lock = lock
         self._transaction = transaction
+        self._mutex = Lock()
         self._waiting: deque[Pending] = deque()
+        self._led = False
+        self._leader = 0
 
     def commit(self, write: Write, *, kept: Write | None = None) -> Exception | None:
         """Make the writes durable, or raise; `kept` is a part of them that can stand alone.
 
         If the whole fails before its commit, that part is committed by itself: then the error is
         returned. A refusal is about one run's rows and touches nobody else's; a failing storage is
-        told to each that was in the transaction.
+        told to each that was in the transaction. Raises `InvalidInput` where the thread is writing
+        already, as in a signal handler.
         """
-        if self._lock.acquire(blocking=False):
-            try:
+        leads, pending = False, None
+        try:
+            with self._mutex:
+                leads = not self._led
+                if leads:
+                    self._led, self._leader = True, get_ident()
+                elif self._leader == get_ident():
+                    raise InvalidInput(
+                        "this thread is writing to the store just now: a signal handler cannot "
+                        "write; let it set a flag, and act on that later"
+                    )
+                else:
+                    pending = Pending(write, kept)
+                    self._waiting.append(pending)
+            if pending is not None:
+                return self._follow(pending)
+            with self._lock:
                 if not self._waiting:
                     return self._alone(write, kept)
-            finally:
-                self._lock.release()
-        return self._with_others(Pending(write, kept))
+                return self._lead(Pending(write, kept))
+        finally:
+            if leads:
+                self._hand_over()
 
     def _alone(self, write: Write, kept: Write | None) -> Exception | None:
-        """Do what `_with_others` does, where nobody else is at it."""
+        """Do what `_lead` does, where nobody else waits."""
         try:
             self._transaction((write,), _nothing)
         except Exception as error:
@@ -96,30 +128,53 @@ class Commits:
             return error
         return None
 
-    def _with_others(self, pending: Pending) -> Exception | None:
-        self._waiting.append(pending)
+    def _follow(self, pending: Pending) -> Exception | None:
+        """Wait until somebody has committed this, or until it is this thread's turn to lead."""
         try:
-            with self._lock:
-                if not pending.settled:
-                    self._lead(pending)
+            pending.woken.acquire()
         except BaseException:
-            if pending in self._waiting:  # an interrupt while it waited: nobody writes it now
-                self._waiting.remove(pending)
+            self._withdraw(pending)
             raise
-        if pending.error is not None and not pending.kept_alone:
-            raise pending.error
-        return pending.error
+        if not pending.leads:
+            return pending.came_to()
+        try:
+            self._leader = get_ident()
+            with self._lock:
+                return self._lead(pending)
+        finally:
+            self._hand_over()
 
-    def _lead(self, own: Pending) -> None:
-        while not own.settled:
-            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), TOGETHER_MAX))]
-            try:
-                self._commit_together(batch)
-            except BaseException:
-                # An interrupt of this thread. What is the others' they will commit themselves.
-                rest = [one for one in batch if one is not own and not one.settled]
-                self._waiting.extendleft(reversed(rest))
-                raise
+    def _withdraw(self, pending: Pending) -> None:
+        """Leave the queue after an interrupt; a leader that has taken it already goes on."""
+        with self._mutex:
+            if pending in self._waiting:
+                self._waiting.remove(pending)
+        if pending.leads:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Wake the next leader, if anybody waits."""
+        self._leader = 0
+        with self._mutex:
+            self._led = bool(self._waiting)
+            if self._led:
+                successor = self._waiting.popleft()
+                successor.leads = True
+                successor.woken.release()
+
+    def _lead(self, own: Pending) -> Exception | None:
+        """Commit for this thread and for all who wait."""
+        with self._mutex:
+            count = min(len(self._waiting), TOGETHER_MAX - 1)
+            batch = [own, *(self._waiting.popleft() for _ in range(count))]
+        try:
+            self._commit_together(batch)
+        except BaseException:
+            # An interrupt of this thread. What is the others' they will commit themselves.
+            with self._mutex:
+                self._waiting.extendleft(one for one in reversed(batch[1:]) if not one.settled)
+            raise
+        return own.came_to()
 
     def _commit_together(self, batch: Sequence[Pending]) -> None:
         if len(batch) > 1:

@@ -20,6 +20,8 @@ import apsw
 from agent_replay.errors import (
     DamagedHistory,
     DatabaseLocked,
+    Fenced,
+    IllegalMove,
     ReplayError,
     StorageError,
     UnsafeSQLite,
@@ -299,6 +301,17 @@ def storage_error(
     if result in _LOCKED and not outcome_unknown:
         return DatabaseLocked(message)
     return StorageError(message, outcome_unknown=outcome_unknown)
+
+
+_FENCED = ("another writer", "another epoch")
+
+
+def refusal(error: apsw.ConstraintError) -> ReplayError:
+    """Return the library's error for a row that a constraint or a trigger has refused."""
+    message = str(error)
+    if any(part in message for part in _FENCED):
+        return Fenced(f"the database refuses this writer: {message}")
+    return IllegalMove(f"the database refuses the row: {message}")
 
 
 def _code_of(error: apsw.Error) -> str:

@@ -18,7 +18,6 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from threading import RLock
 
 import apsw
@@ -29,7 +28,6 @@ from agent_replay.clock import Clock, Reading
 from agent_replay.errors import (
     DatabaseLocked,
     Fenced,
-    IllegalMove,
     ReplayError,
     StorageError,
     WrongProcess,
@@ -48,7 +46,8 @@ from agent_replay.lifecycles.run import RunEvent
 from agent_replay.lifecycles.step import Actor, StepEvent
 from agent_replay.store import rows
 from agent_replay.store.commits import Commits, Write
-from agent_replay.store.connection import reading_error, storage_error
+from agent_replay.store.connection import reading_error, refusal, storage_error
+from agent_replay.store.inserts import Rows, carry_out, insert
 from agent_replay.store.schema import check_spec, read_identity
 from agent_replay.store.sql import QUERIES
 
@@ -59,8 +58,6 @@ LOG_PAGES_MAX = 1000
 
 _BEGIN = QUERIES["begin"]
 _COMMIT = QUERIES["commit"]
-_ADD_EVENT = QUERIES["add_event"]
-_FENCED = ("another writer", "another epoch")
 
 
 class Store:
@@ -182,7 +179,7 @@ class Store:
             last=head.step == head.steps,
         )
         step = None if contract is None else head.step
-        row = Event(
+        columns = (
             head.run,
             head.seq + 1,
             to.event,
@@ -197,9 +194,8 @@ class Store:
             now.wall_ns,
             now.boot_ns,
             payload,
-            b"",
         )
-        return Event(*row[:-1], event_link(head.hash, row))
+        return Event(*columns, event_link(head.hash, Event(*columns, b"")))
 
     def append(self, events: Sequence[Event], *, keep: int = 0) -> Exception | None:
         """Write the events in one transaction, which other runs may share; durable when it returns.
@@ -207,8 +203,9 @@ class Store:
         If that fails before the commit, the first `keep` events are committed by themselves: then
         the error is returned, and these are durable. Otherwise an error is raised.
         """
-        kept = partial(self._insert, events[:keep]) if 0 < keep < len(events) else None
-        return self._commits.commit(partial(self._insert, events), kept=kept)
+        self.check_process()
+        kept = Rows(self.connection, events[:keep]) if 0 < keep < len(events) else None
+        return self._commits.commit(Rows(self.connection, events), kept=kept)
 
     def register(
         self,
@@ -233,7 +230,7 @@ class Store:
             history, events = drafted
             self.connection.execute(QUERIES["add_run"], history.registration)
             self.connection.executemany(QUERIES["add_step"], history.steps)
-            self._insert(events)
+            insert(self.connection, events)
 
         self._commits.commit(write)
         return drafted
@@ -255,17 +252,6 @@ class Store:
         ((count, link),) = self.connection.execute(QUERIES["chain"], ("runs",))
         return count, link
 
-    def _insert(self, events: Sequence[Event]) -> None:
-        execute = self.connection.execute
-        for event in events:
-            execute(_ADD_EVENT, event)
-            if self.connection.changes() != 1:
-                # A trigger that is none of ours can swallow a row without an error.
-                raise IllegalMove(
-                    f"the database did not take run {event.run}, seq {event.seq}; "
-                    "run verify on it, which names what was added to its schema"
-                )
-
     def check_files(self) -> None:
         """Raise if the files are no longer ours; every transaction looks itself."""
         self._still_ours()
@@ -286,8 +272,7 @@ class Store:
             self._log_pages = 0
 
     def check_process(self) -> None:
-        """Raise `WrongProcess` in a forked child: it shares the parent's file descriptors and
-        memory."""
+        """Raise `WrongProcess` in a forked child, which shares the parent's descriptors."""
         if os.getpid() != self._pid:
             raise WrongProcess(
                 f"this store belongs to process {self._pid}; a child process must open its own"
@@ -310,8 +295,7 @@ class Store:
             self.connection.execute(_BEGIN)
             if not self._announced:
                 self._announce()
-            for write in writes:
-                write()
+            carry_out(self.connection, writes)
             self._check_transaction()
             self._still_ours()
             committing = True
@@ -320,7 +304,7 @@ class Store:
             done()
         except apsw.ConstraintError as error:
             self._roll_back()
-            raise _refusal(error) from error
+            raise refusal(error) from error
         except apsw.Error as error:
             # The first error is the true one: SQLite may have rolled back already, and a rollback
             # that fails now would say only that there is no transaction.
@@ -370,8 +354,7 @@ class Store:
         )
 
     def abandon_connection(self) -> None:
-        """Close a connection that has failed; what its closing says adds nothing to the first
-        error."""
+        """Close a connection that has failed; what that says adds nothing to the first error."""
         with self._lock:
             self._failure = self._failure or StorageError("the connection was closed")
             with suppress(apsw.Error):
@@ -415,10 +398,3 @@ class _Guard:
             failure = storage_error(error)
             self._store._failure = failure
             raise failure from error
-
-
-def _refusal(error: apsw.ConstraintError) -> ReplayError:
-    message = str(error)
-    if any(part in message for part in _FENCED):
-        return Fenced(f"the database refuses this writer: {message}")
-    return IllegalMove(f"the database refuses the row: {message}")

@@ -24,7 +24,7 @@ import _thread  # not threading: importing that takes more stack than may be lef
 import hashlib
 import json
 from collections.abc import Callable
-from typing import Final, NoReturn, TypeAlias, TypeVar, cast
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar, cast
 
 from agent_replay.errors import DamagedHistory
 from agent_replay.values.limits import SHOWN_LENGTH_MAX, VALUE_DEPTH_MAX
@@ -37,7 +37,7 @@ _Result = TypeVar("_Result")
 
 def canonical(value: Json) -> str:
     """Return the canonical text of a value that passed one of the ways in."""
-    return on_any_stack(_ENCODER.encode, value)
+    return on_any_stack(_encode, value)
 
 
 def digest(text: str | bytes) -> str:
@@ -53,7 +53,7 @@ def decode(text: str, place: str = "a stored value") -> Json:
     try:
         if is_deeper(text, VALUE_DEPTH_MAX):
             raise ValueError(f"nested deeper than {VALUE_DEPTH_MAX} levels")  # noqa: TRY301
-        return cast(Json, on_any_stack(_DECODER.decode, text))
+        return cast(Json, on_any_stack(_decode, text))
     except ValueError as error:
         raise DamagedHistory(
             f"{place}: the runtime never wrote this text ({error}); "
@@ -165,7 +165,36 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 _ENCODER: Final = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+    check_circular=False, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
 )
+
+
+def _compiled_once() -> Callable[[Json], str]:
+    """Return what `_ENCODER.encode` does, without the C encoder that it makes anew for each value.
+
+    Where this Python has no such encoder, it is `_ENCODER.encode` itself.
+    """
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return _ENCODER.encode
+    write = json.encoder.encode_basestring
+    chunks = make(None, _ENCODER.default, write, None, ":", ",", True, False, False)
+    return lambda value: "".join(chunks(value, 0))
+
+
+_encode: Final = _compiled_once()
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
+_scan: Final[Any] = getattr(_DECODER, "scan_once")  # noqa: B009 - it has no types
+
+
+def _decode(text: str) -> object:
+    """Return what `_DECODER.decode` does, which looks for white space first, and none was
+    written."""
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:
+        return _DECODER.decode(text)
+    return value if end == len(text) else _DECODER.decode(text)
+
+
 _NOT_MARKS: Final = bytes(byte for byte in range(256) if byte not in b'[]{}"')

@@ -1,0 +1,1 @@
+"""What the runtime costs, measured in one run beside the least that could do the same work."""
