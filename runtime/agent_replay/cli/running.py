@@ -184,7 +184,7 @@ def _resume(options: argparse.Namespace, screen: Screen) -> int:
     steps: Sequence[str] = ()
     if is_terminal() and not (options.quiet or options.json):
         with looking_at(database) as view:
-            steps = [step.id for step in view.history(run_id).steps]
+            steps = [step.id for step in view.reader.steps(run_id)]  # for the progress only
     return drive(options, screen, database, lambda runtime: runtime.resume(run_id), steps=steps)
 
 

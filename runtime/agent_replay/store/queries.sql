@@ -81,6 +81,13 @@ select run, step, id, adapter, contract, arguments, key from steps where run = ?
 select run, seq, event, coupled, actor, step, attempt, state, run_state, epoch, writer, wall_ns, boot_ns, payload, hash
 from events where run = ? order by seq
 
+-- name: steps_from
+select run, step, id, adapter, contract, arguments, key from steps where run >= ? order by run, step limit ?
+
+-- name: events_from
+select run, seq, event, coupled, actor, step, attempt, state, run_state, epoch, writer, wall_ns, boot_ns, payload, hash
+from events where run >= ? order by run, seq limit ?
+
 -- name: event_at
 select run, seq, event, coupled, actor, step, attempt, state, run_state, epoch, writer, wall_ns, boot_ns, payload, hash
 from events where run = ? and seq = ?

@@ -85,6 +85,11 @@ class Reader:
                 for row in self.connection.execute(QUERIES["summaries"], (after, limit))
             ]
 
+    def steps(self, run_id: str) -> list[StepRow]:
+        """Return the steps of a run as they are stored; raises `NoSuchRun`."""
+        with self._reading(), self._snapshot():
+            return rows.read_steps(self.connection, rows.known_run(self.connection, run_id).run)
+
     def step(self, run: int, step: int) -> StepRow | None:
         """Return one step of a run, or None if there is no such step."""
         with self._reading():

@@ -80,7 +80,13 @@ def link_before(connection: apsw.Connection, run: int) -> bytes:
 
 def read_steps(connection: apsw.Connection, run: int) -> list[StepRow]:
     """Return the steps of a run, in order."""
-    rows = list(connection.execute(QUERIES["steps"], (run,)))
+    return steps_of(run, connection.execute(QUERIES["steps"], (run,)))
+
+
+def steps_of(run: int, stored: Iterable[Row]) -> list[StepRow]:
+    """Return the steps of a run from its rows, or raise `DamagedHistory` if their values are of
+    other types."""
+    rows = list(stored)
     if [{*map(type, column)} for column in _columns(rows)] != [{kind} for kind in _STEP]:
         rows = list(typed(f"run {run}, step", rows, _STEP, column=1))
     return list(map(_AS_STEP_ROW, rows))

@@ -26,6 +26,7 @@ from agent_replay.lifecycles.run import RunEvent
 from agent_replay.lifecycles.step import StepState
 from agent_replay.outcome import terms_of
 from agent_replay.store import files, rows, schema
+from agent_replay.store.ahead import Ahead
 from agent_replay.store.connection import connect_reader, damages, reading_error
 from agent_replay.store.sql import QUERIES
 
@@ -101,6 +102,10 @@ class _Check:
         self.events = 0
         self.complete = True
         self._writers: dict[int, bytes] = {}
+        self._steps = Ahead(connection, ahead=QUERIES["steps_from"], alone=QUERIES["steps"], text=5)
+        self._stored_events = Ahead(
+            connection, ahead=QUERIES["events_from"], alone=QUERIES["events"], text=13
+        )
         self._pinned: tuple[str, set[tuple[str, str]]] = ("", set())
 
     def everything(self, expected: tuple[ExpectedHead, ...]) -> Iterator[str]:
@@ -197,7 +202,7 @@ class _Check:
         place = f"run {registration.run} ({registration.id})"
         if self._writers.get(registration.epoch) != registration.writer:
             yield f"{place}: registered by a writer that epoch {registration.epoch} does not name"
-        steps = rows.read_steps(self._connection, registration.run)
+        steps = rows.steps_of(registration.run, self._steps.of(registration.run))
         rows.check_steps(registration, steps)
         yield from rows.key_problems(registration, steps, namespace)
         yield from self._adapters(registration, steps)
@@ -227,7 +232,7 @@ class _Check:
         history = RunHistory(registration, steps)
         writer = self._writers.get(registration.epoch)
         follower = Follower(history, writer=writer, judges_payloads=True)
-        events = rows.read_events(self._connection, registration)
+        events = self._stored_events.of(registration.run)
         last: Event | None = None
         try:
             while (row := follower.take(events)) is not None:
