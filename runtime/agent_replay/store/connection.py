@@ -166,7 +166,7 @@ def _open(path: str, access: int) -> apsw.Connection:
     gate(apsw.sqlite_lib_version())
     try:
         # Without SQLITE_OPEN_URI, so that a file may be called anything.
-        return apsw.Connection(
+        connection = apsw.Connection(
             holder.located(path),
             flags=access | apsw.SQLITE_OPEN_NOFOLLOW,
             statementcachesize=_STATEMENTS_CACHED_MAX,
@@ -177,6 +177,9 @@ def _open(path: str, access: int) -> apsw.Connection:
         raise UnusableDatabase(f"{path}: there is no database here; check the path") from error
     except apsw.Error as error:
         raise storage_error(error, path=path) from error
+    # Before anything is read: after a crash another program may be rebuilding the wal-index.
+    connection.set_busy_timeout(BUSY_MILLISECONDS)
+    return connection
 
 
 def _forbidden(error: apsw.Error, path: str) -> UnusableDatabase:
