@@ -43,6 +43,7 @@ _FULL = 2
 
 Setting = tuple[str, int]
 
+_WAIT: Setting = ("busy_timeout", BUSY_MILLISECONDS)
 _SETTINGS: tuple[Setting, ...] = (
     ("synchronous", _FULL),
     ("wal_autocheckpoint", 0),  # it would swallow errors; the writer checkpoints
@@ -50,7 +51,7 @@ _SETTINGS: tuple[Setting, ...] = (
     ("recursive_triggers", 1),  # else REPLACE deletes without firing delete triggers
     ("trusted_schema", 0),
     ("cell_size_check", 1),
-    ("busy_timeout", BUSY_MILLISECONDS),
+    _WAIT,
 )
 _DARWIN_SETTINGS: tuple[Setting, ...] = (
     # There, fsync alone leaves data in the cache of the drive.
@@ -177,8 +178,12 @@ def _open(path: str, access: int) -> apsw.Connection:
         raise UnusableDatabase(f"{path}: there is no database here; check the path") from error
     except apsw.Error as error:
         raise storage_error(error, path=path) from error
-    # Before anything is read: after a crash another program may be rebuilding the wal-index.
-    connection.set_busy_timeout(BUSY_MILLISECONDS)
+    try:
+        # Before anything is read: after a crash another program may be rebuilding the wal-index.
+        apply_settings(connection, path, (_WAIT,))
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
