@@ -14,6 +14,7 @@ from agent_replay.clock import NANOSECONDS, Reading, bound_has_passed, window_is
 from agent_replay.contracts import Terms
 from agent_replay.errors import ReplayError
 from agent_replay.events import RUN_STATES, STEP_STATES
+from agent_replay.history import SENDS
 from agent_replay.lifecycles.step import StepEvent, StepState
 from agent_replay.live import LiveRun
 from agent_replay.outcome import terms_of
@@ -48,7 +49,6 @@ class Question(NamedTuple):
 
 
 _NOTHING = Known(0, 0, News.NOTHING, "")
-_SENDS = (StepEvent.REQUEST, StepEvent.RESEND)
 
 Memory = dict[str, dict[tuple[int, int], Known]]
 """By run, then by step and attempt: what this process knows and the history may not say yet."""
@@ -134,7 +134,7 @@ class Driver:
         except ReplayError:
             self._commit()  # what came before stands by itself
             raise
-        if act.event not in _SENDS:
+        if act.event not in SENDS:
             return _NOTHING
         return Known(run.head.step, run.head.attempt, News.READY, "")
 
@@ -173,8 +173,8 @@ class Driver:
             RUN_STATES[head.run_state],
             known.news,
             history.registration.attempts_max + facts.grants - head.attempt > 0,
-            terms.key_window_ns is None or self.window_is_open(terms, now),
-            terms.settles_within_ns is not None and self._bound_has_passed(terms),
+            self.window_is_open(terms, now),
+            self._bound_has_passed(terms),
             facts.unresolved > 1,
         )
 
@@ -202,7 +202,7 @@ class Driver:
             return known.body
         if act.event is StepEvent.CONFIRM:
             return f'{known.body[:-1]},"why":"{act.why}"}}'
-        if act.event in _SENDS:
+        if act.event in SENDS:
             return self.sending(act.why, now)
         if known.body:
             return f'{{"detail":{known.body},"why":"{act.why}"}}'
@@ -250,9 +250,7 @@ class Driver:
     def _request(self) -> Request:
         run = self._run
         step = run.step
-        send_before_ns = None
-        if self._terms[step.adapter].key_window_ns is not None:
-            send_before_ns = self._send_before_ns(run.now())
+        send_before_ns = self._send_before_ns(run.now())
         return Request(
             run.id,
             step.id,

@@ -8,8 +8,9 @@ the same row. Nothing here decides and nothing does I/O; `machine` says which ro
 from typing import Final, NamedTuple
 
 from agent_replay.lifecycles.run import RunState
-from agent_replay.lifecycles.step import StepState
+from agent_replay.lifecycles.step import Contract, StepState
 
+CONTRACTS: Final = {contract.value: contract for contract in Contract}
 STEP_STATES: Final = {state.value: state for state in StepState}
 RUN_STATES: Final = {state.value: state for state in RunState}
 """By their text, which is what rows hold."""

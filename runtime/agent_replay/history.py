@@ -11,16 +11,22 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from agent_replay.errors import DamagedHistory
-from agent_replay.events import Event, Head, Registration, Stamp, StepRow
+from agent_replay.events import (
+    CONTRACTS,
+    RUN_STATES,
+    STEP_STATES,
+    Event,
+    Head,
+    Registration,
+    Stamp,
+    StepRow,
+)
 from agent_replay.lifecycles.coupling import PERMITTED, Permitted
 from agent_replay.lifecycles.run import TERMINAL as RUN_TERMINAL
 from agent_replay.lifecycles.run import RunEvent, RunState
-from agent_replay.lifecycles.step import Actor, Contract, StepEvent, StepState
+from agent_replay.lifecycles.step import Actor, StepEvent, StepState
 from agent_replay.values import Json
 
-_CONTRACTS = {contract.value: contract for contract in Contract}
-_STEP_STATES = {state.value: state for state in StepState}
-_RUN_STATES = {state.value: state for state in RunState}
 _ACTORS = {actor.value: actor for actor in Actor}
 _EVENTS: dict[str, StepEvent | RunEvent] = {
     **{event.value: event for event in StepEvent},
@@ -115,11 +121,11 @@ def permitted(contract: str | None, head: Head, event: Event) -> Permitted | Non
     try:
         return PERMITTED.get(
             (
-                None if contract is None else _CONTRACTS[contract],
-                _STEP_STATES[head.state],
+                None if contract is None else CONTRACTS[contract],
+                STEP_STATES[head.state],
                 _EVENTS[event.event],
                 _ACTORS[event.actor],
-                _RUN_STATES[head.run_state],
+                RUN_STATES[head.run_state],
                 head.step == head.steps,
             )
         )

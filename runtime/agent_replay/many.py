@@ -111,12 +111,10 @@ def _checked(entry: object) -> _Entry:
 def _refuse_inside_of_a_tool(turns: Turns) -> None:
     """Raise if this thread drives a run: a worker could come to wait for it, and it for the
     worker."""
-    own = threading.get_ident()
-    with turns._changed:
-        driven = [run for run, (thread, _) in turns._holders.items() if thread == own]
-    if driven:
+    driven = turns.driven_here()
+    if driven is not None:
         raise InvalidInput(
-            f"run {driven[0]} is being driven by this thread: a tool or a hook cannot wait for "
+            f"run {driven} is being driven by this thread: a tool or a hook cannot wait for "
             "run_many; call run for one run of another id, or run_many when the run has ended"
         )
 

@@ -20,6 +20,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple, cast
 
 from agent_replay.errors import InvalidInput, InvalidPlan
+from agent_replay.events import CONTRACTS
 from agent_replay.lifecycles.step import Contract
 from agent_replay.values import (
     PLAN_BYTES_MAX,
@@ -39,7 +40,6 @@ FORMAT: Final = 1
 
 _PLAN_FIELDS: Final = {"plan": 0, "steps": 0}.keys()  # in the order in which messages name them
 _STEP_FIELDS: Final = {"id": 0, "adapter": 0, "contract": 0, "arguments": 0}.keys()
-_CONTRACTS: Final[Mapping[str, Contract]] = {contract.value: contract for contract in Contract}
 _STEPS_AT_ONCE: Final = 500
 _DEPTH_MAX: Final = 2 * VALUE_DEPTH_MAX  # so that arguments that are a little too deep have a place
 
@@ -222,10 +222,10 @@ def _rechecked(step: Step, place: str) -> Step:
 def _contract(value: object, place: str) -> Contract:
     if type(value) is Contract:
         return value
-    if type(value) is not str or value not in _CONTRACTS:
-        one_of = ", ".join(_CONTRACTS)
+    if type(value) is not str or value not in CONTRACTS:
+        one_of = ", ".join(CONTRACTS)
         raise InvalidPlan(f"{place}.contract", f"{shown(value)} is not one of {one_of}")
-    return _CONTRACTS[value]
+    return CONTRACTS[value]
 
 
 def _check_fields(found: Mapping[Any, object], fields: KeysView[str], place: str) -> None:

@@ -50,6 +50,12 @@ class Turns:
         with self._changed:
             return self._shown(run_id) is not None
 
+    def driven_here(self) -> str | None:
+        """Return a run that this thread drives, or None if it drives none."""
+        own = get_ident()
+        with self._changed:
+            return next((run for run, (thread, _) in self._holders.items() if thread == own), None)
+
     @contextmanager
     def acting(self, run_id: str, read: Callable[[], LiveRun]) -> Iterator[LiveRun]:
         """Yield a run, locked, to somebody who acts on it beside its driver, if it has one."""

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 from agent_replay.cli.exits import WORST_FIRST
 from agent_replay.runtime import WORKERS, WORKERS_LIMIT
+from tests.docs.example import check_example
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "many-runs.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def test_the_example_prints_what_the_page_says_and_again_from_the_record(tmp_path: Path) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    (said,) = re.findall(r"It prints `(.*?)`", TEXT)
-    script = tmp_path / "example.py"
-    script.write_text(code, encoding="utf-8")
-    for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=60
-        )
-        assert done.stderr == ""
-        assert done.stdout.strip() == said
+    check_example(TEXT, tmp_path)
 
 
 def test_the_numbers_on_the_page_are_those_of_the_code() -> None:

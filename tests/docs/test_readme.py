@@ -5,33 +5,22 @@ code's.
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 from agent_replay.cli.exits import Exit
 from agent_replay.lifecycles.step import Contract
 from tests.docs import readme
+from tests.docs.example import check_example, code_of
 
 TEXT = readme.README.read_text(encoding="utf-8")
 
 
 def test_the_example_prints_what_the_readme_says_and_again_from_the_record(tmp_path: Path) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    (said,) = re.findall(r"It prints `(.*?)`", TEXT)
-    script = tmp_path / "example.py"
-    script.write_text(code, encoding="utf-8")
-    for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=60
-        )
-        assert done.stderr == ""
-        assert done.stdout.strip() == said
+    check_example(TEXT, tmp_path)
 
 
 def test_the_example_stays_short() -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    assert len([line for line in code.splitlines() if line.strip()]) <= 15
+    assert len([line for line in code_of(TEXT).splitlines() if line.strip()]) <= 15
 
 
 def test_the_demos_output_in_the_readme_is_that_of_a_fresh_demo() -> None:

@@ -77,6 +77,19 @@ def workers_alive() -> list[str]:
     return [one.name for one in threading.enumerate() if one.name.startswith("agent-replay-")]
 
 
+class Counted:
+    """An input, and how many of its entries were read."""
+
+    def __init__(self, entries: Iterator[tuple[str, Json]]) -> None:
+        self.read = 0
+        self._entries = entries
+
+    def __iter__(self) -> Iterator[tuple[str, Json]]:
+        for entry in self._entries:
+            self.read += 1
+            yield entry
+
+
 def numbered(count: int, plan: Json = ONE) -> Iterator[tuple[str, Json]]:
     return ((f"r{number}", plan) for number in range(count))
 
@@ -182,16 +195,10 @@ def test_no_run_at_all_is_no_error(tools: Tools) -> None:
 
 
 def test_an_endless_input_is_read_a_few_entries_ahead(tools: Tools) -> None:
-    read = 0
-
-    def endless() -> Iterator[tuple[str, Json]]:
-        nonlocal read
-        for read in range(1, 10_000):
-            yield f"r{read}", ONE
-
-    with tools.open() as runtime, closing(runtime.run_many(endless(), workers=4)) as done:
+    endless = Counted(numbered(9_999))
+    with tools.open() as runtime, closing(runtime.run_many(endless, workers=4)) as done:
         for ended, _ in enumerate(itertools.islice(done, 100), start=1):
-            assert read <= ended + 2 * 4
+            assert endless.read <= ended + 2 * 4
     assert len(tools.calls) <= 108
     assert verify(tools.world.path).sound
 
@@ -392,20 +399,15 @@ def test_what_a_tool_raises_beyond_errors_reaches_the_caller(
 
 
 def test_what_ends_it_ends_the_reading_of_the_input(tools: Tools) -> None:
-    read = 0
-
-    def many_more() -> Iterator[tuple[str, Json]]:
-        nonlocal read
-        for read in range(1, 10_000):
-            yield f"r{read}", ONE
+    many_more = Counted(numbered(9_999))
 
     def act(request: Request) -> Json:
         raise KeyboardInterrupt
 
     tools.act = act
     with tools.open() as runtime, pytest.raises(KeyboardInterrupt):
-        list(runtime.run_many(many_more(), workers=2))
-    assert read <= 4
+        list(runtime.run_many(many_more, workers=2))
+    assert many_more.read <= 4
 
 
 @pytest.mark.invariant("S8")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from agent_replay.cli import exits
 from agent_replay.cli.exits import Exit
 from agent_replay.cli.screen import Screen
-from agent_replay.cli.watching import Watch, is_terminal
+from agent_replay.cli.watching import Watch, is_terminal, warn
 from agent_replay.errors import InvalidInput
 from agent_replay.outcome import Finished
 from agent_replay.plan import Plan, load_plan
@@ -166,8 +166,7 @@ def tell(finished: Finished, code: Exit, screen: Screen, *, as_json: bool) -> No
         if as_json:
             screen.document(outcome_object(outcome, (), code))
         else:
-            for warning in outcome.warnings:
-                screen.complain(f"run {run}: {warning}")
+            warn(outcome, screen)
             screen.lines(outcome_lines(outcome))
     elif error is not None:
         if as_json:

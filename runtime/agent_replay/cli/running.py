@@ -14,7 +14,7 @@ from agent_replay.cli.loading import load_adapters
 from agent_replay.cli.looking import caller_of, looking_at
 from agent_replay.cli.parsing import Parser
 from agent_replay.cli.screen import Screen
-from agent_replay.cli.watching import Watch, is_terminal, logged, patient
+from agent_replay.cli.watching import Watch, is_terminal, logged, patient, warn
 from agent_replay.errors import (
     DatabaseLocked,
     InvalidInput,
@@ -215,7 +215,7 @@ def _resume_all(options: argparse.Namespace, screen: Screen, database: str) -> i
         screen.document({"runs": runs, "refused": not_resumed, "exit": code})
         return code
     for outcome in outcomes:
-        _warn(outcome, screen)
+        warn(outcome, screen)
         screen.lines(outcome_lines(outcome))
     for run, error in refused:
         screen.complain(f"run {run} could not be resumed: {error}")
@@ -254,7 +254,7 @@ def drive(
     if outcome is None:
         return Exit.INTERRUPTED
     code = exits.OF_STATES[outcome.state]
-    _warn(outcome, screen)
+    warn(outcome, screen)
     found = None if outcome.state in TERMINAL else _diagnosed(screen, database, outcome.run)
     if options.json:
         screen.document(outcome_object(outcome, found.acts if found else (), code))
@@ -336,8 +336,3 @@ def _diagnosed(screen: Screen, database: str, run: str) -> Diagnosis | None:
     except ReplayError as error:
         screen.complain(str(error))
         return None
-
-
-def _warn(outcome: Outcome, screen: Screen) -> None:
-    for warning in outcome.warnings:
-        screen.complain(f"run {outcome.run}: {warning}")

@@ -15,6 +15,7 @@ from types import FrameType
 from agent_replay.cli.exits import Exit
 from agent_replay.cli.screen import Screen
 from agent_replay.events import Event
+from agent_replay.outcome import Outcome
 from agent_replay.report.words import safe
 
 STEPS_MIN = 4
@@ -63,6 +64,12 @@ class Watch:
 def is_terminal() -> bool:
     """Return whether a person watches standard error."""
     return sys.stderr is not None and sys.stderr.isatty()
+
+
+def warn(outcome: Outcome, screen: Screen) -> None:
+    """Print what an outcome warns of."""
+    for warning in outcome.warnings:
+        screen.complain(f"run {outcome.run}: {warning}")
 
 
 class _Lines(logging.Handler):

@@ -109,24 +109,10 @@ class Commits:
             if pending is not None:
                 return self._follow(pending)
             with self._lock:
-                if not self._waiting:
-                    return self._alone(write, kept)
                 return self._lead(Pending(write, kept))
         finally:
             if leads:
                 self._hand_over()
-
-    def _alone(self, write: Write, kept: Write | None) -> Exception | None:
-        """Do what `_lead` does, where nobody else waits."""
-        try:
-            self._transaction((write,), _nothing)
-        except Exception as error:
-            pending = Pending(write, kept)
-            self._failed(pending, error)
-            if not pending.kept_alone:
-                raise
-            return error
-        return None
 
     def _follow(self, pending: Pending) -> Exception | None:
         """Wait until somebody has committed this, or until it is this thread's turn to lead."""
@@ -202,10 +188,6 @@ class Commits:
             with suppress(ReplayError):
                 self._transaction((pending.kept,), pending.keep, once_more=True)
         pending.settle(error)
-
-
-def _nothing() -> None:
-    """Tell nobody: the thread that commits is the only one concerned."""
 
 
 def _settle(batch: Sequence[Pending]) -> None:

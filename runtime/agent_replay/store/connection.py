@@ -51,7 +51,6 @@ _SETTINGS: tuple[Setting, ...] = (
     ("recursive_triggers", 1),  # else REPLACE deletes without firing delete triggers
     ("trusted_schema", 0),
     ("cell_size_check", 1),
-    _WAIT,
 )
 _DARWIN_SETTINGS: tuple[Setting, ...] = (
     # There, fsync alone leaves data in the cache of the drive.
@@ -143,7 +142,7 @@ def connect_memory() -> apsw.Connection:
     """Return a connection on a new database in memory, for those who judge the schema."""
     gate(apsw.sqlite_lib_version())
     connection = apsw.Connection(":memory:", statementcachesize=_STATEMENTS_CACHED_MAX)
-    apply_settings(connection, ":memory:", _SETTINGS)
+    apply_settings(connection, ":memory:", (_WAIT, *_SETTINGS))
     return connection
 
 

@@ -58,13 +58,15 @@ def located(path: str | os.PathLike[str]) -> str:
 
 def identity_of(path: str) -> Identity:
     """Return which file a path leads to; raises `OSError`."""
-    status = os.stat(path)
-    return Identity(status.st_dev, status.st_ino)
+    return _identity(os.stat(path))
 
 
 def identity_of_descriptor(descriptor: int) -> Identity:
     """Return which file a descriptor is of."""
-    status = os.fstat(descriptor)
+    return _identity(os.fstat(descriptor))
+
+
+def _identity(status: os.stat_result) -> Identity:
     return Identity(status.st_dev, status.st_ino)
 
 

@@ -101,10 +101,10 @@ class WriterLock:
                 f"{self.path}: the file that this process writes to is no longer there, or another "
                 "was put in its place; stop, and put it back before anything else is written"
             )
-        lost = self._descriptor < 0 or not (
+        held = self._descriptor >= 0 and (
             _is_exact(self._commands) or _lock_writer_byte(self._commands, self._descriptor)
         )
-        if lost:
+        if not held:
             raise DatabaseLocked(f"{self.path}: this process no longer holds it; open it anew")
 
     def hold_shared_memory(self) -> None:

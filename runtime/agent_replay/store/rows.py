@@ -11,11 +11,10 @@ import apsw
 from agent_replay import plan
 from agent_replay.chain import identity_link
 from agent_replay.errors import DamagedHistory, NoSuchRun
-from agent_replay.events import Head, Registration, StepRow, Writer
+from agent_replay.events import CONTRACTS, Head, Registration, StepRow, Writer
 from agent_replay.follow import EventRow, fold
 from agent_replay.history import RunHistory
 from agent_replay.keys import keys_of
-from agent_replay.lifecycles.step import Contract
 from agent_replay.store.schema import read_identity
 from agent_replay.store.sql import QUERIES
 
@@ -23,7 +22,6 @@ _WRITER = (int, bytes, str, str, int, int, str, bytes)
 _REGISTRATION = (int, str, str, int, int, str, str, int, bytes, int, int, bytes)
 _STEP = (int, int, str, str, str, str, str)
 _HEAD = (int, int, bytes, str, int, str, int, int, int)
-_CONTRACTS = {contract.value: contract for contract in Contract}
 _AS_STEP_ROW = partial(tuple.__new__, StepRow)
 
 Row = tuple[object, ...]
@@ -143,13 +141,13 @@ def check_steps(registration: Registration, rows: Sequence[StepRow]) -> None:
             f"{place}: {len(rows)} steps are stored, {registration.steps} were registered"
         )
     _, numbers, ids, adapters, contracts, arguments, _ = _columns(rows)
-    if numbers != tuple(range(1, len(rows) + 1)) or not _CONTRACTS.keys() >= {*contracts}:
+    if numbers != tuple(range(1, len(rows) + 1)) or not CONTRACTS.keys() >= {*contracts}:
         for number, row in enumerate(rows, start=1):
             if row.step != number:
                 raise DamagedHistory(
                     f"{place}: step {row.step} stands where step {number} was to be"
                 )
-            if row.contract not in _CONTRACTS:
+            if row.contract not in CONTRACTS:
                 raise DamagedHistory(f"{place}, step {number}: unknown contract {row.contract!r}")
     if plan.digest_of_columns(ids, adapters, contracts, arguments) != registration.plan:
         raise DamagedHistory(f"{place}: the stored steps are not the plan that was registered")
@@ -160,7 +158,7 @@ def planned_steps(rows: Iterable[StepRow]) -> list[plan.Step]:
     steps = []
     for row in rows:
         name, _, version = row.adapter.partition("@")
-        steps.append(plan.Step(row.id, name, version, _CONTRACTS[row.contract], row.arguments))
+        steps.append(plan.Step(row.id, name, version, CONTRACTS[row.contract], row.arguments))
     return steps
 
 

@@ -32,14 +32,7 @@ from agent_replay.errors import (
     StorageError,
     WrongProcess,
 )
-from agent_replay.events import (
-    Event,
-    Head,
-    Registration,
-    Stamp,
-    StepRow,
-    Writer,
-)
+from agent_replay.events import Event, Head, Registration, Stamp, StepRow, Writer
 from agent_replay.history import RunHistory, expected_attempt
 from agent_replay.lifecycles.coupling import MOVES_DIGEST
 from agent_replay.lifecycles.run import RunEvent
@@ -309,10 +302,10 @@ class Store:
             # The first error is the true one: SQLite may have rolled back already, and a rollback
             # that fails now would say only that there is no transaction.
             self._roll_back()
-            unknown = storage_error(error, outcome_unknown=committing)
-            if not isinstance(unknown, DatabaseLocked):
-                self._failure = unknown  # another program's lock has changed nothing
-            raise unknown from error
+            stopped = storage_error(error, outcome_unknown=committing)
+            if not isinstance(stopped, DatabaseLocked):
+                self._failure = stopped  # another program's lock has changed nothing
+            raise stopped from error
         except BaseException:
             if committing and not self.connection.in_transaction:
                 done()  # an interrupt came right after the commit
