@@ -423,19 +423,19 @@ def test_closing_it_stops_runs_between_two_steps_and_loses_nothing(
             assert let_go.wait(WAIT_SECONDS)
         return request.step
 
-    leave = many._Crew.leave
+    stop = many._Crew.stop
 
-    def leave_while_they_are_inside(crew: many._Crew) -> None:
-        inside.wait(WAIT_SECONDS)
-        crew.runtime.stop.asked = True
+    def stop_once_they_are_inside(crew: many._Crew) -> None:
+        if not let_go.is_set():
+            inside.wait(WAIT_SECONDS)
+        stop(crew)
         let_go.set()
-        leave(crew)
 
     tools.act = act
     with tools.open() as runtime:
         done = runtime.run_many(numbered(100, TWO), workers=2)
         assert next(done).run == "r0"
-        monkeypatch.setattr(many._Crew, "leave", leave_while_they_are_inside)
+        monkeypatch.setattr(many._Crew, "stop", stop_once_they_are_inside)
         done.close()
         assert workers_alive() == []
         assert sorted(tools.calls) == [("r0", "a"), ("r0", "b"), ("r1", "a"), ("r2", "a")]
