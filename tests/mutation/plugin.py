@@ -1,21 +1,78 @@
-"""A plugin of pytest, for runs that judge mutants.
+"""A plugin of pytest, for the process that judges one mutant.
 
 Tests are run by name, so parametrised ones are called by plain words: pytest does not find a test
-again by a name that it has escaped. And the package is that with the mutants, whatever the process
-that started this one has done to the path.
+again by a name that it has escaped. The package is the one with the mutants, whatever the process
+that started this one has done to the path. The quickest tests come first; those that would take
+longer than `SECONDS` all together are left out, and a mutant that runs for ever is ended.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import resource
+import signal
 import sys
+from functools import cache
 from pathlib import Path
 
-MUTATED = Path(__file__).resolve().parents[2] / "src"
-if MUTATED.is_dir():
-    sys.path.insert(0, str(MUTATED))
+import pytest
+
+SECONDS = "AGENT_REPLAY_MUTANTS_SECONDS"
+SURVIVED = "AGENT_REPLAY_MUTANTS_SURVIVED"
+"""The file in which the name of each survivor is noted."""
+MUTANT = "MUTANT_UNDER_TEST"
+MEMORY_BYTES_MAX = 4 << 30
+SLOWER_MAX = 3
+SPARE_SECONDS = 20
+
+HERE = Path(__file__).resolve().parents[2]
+if (HERE / "src").is_dir():
+    sys.path.insert(0, str(HERE / "src"))
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
     from tests.outside import plain  # here: it imports the package
 
     return plain(val) if isinstance(val, (str, bytes)) else None
+
+
+def pytest_sessionstart() -> None:
+    # mutmut asks this process which functions a test reaches. A child that it starts would be asked
+    # too, and cannot answer.
+    if os.environ.get(MUTANT) == "stats":
+        del os.environ[MUTANT]
+
+
+@cache
+def durations() -> dict[str, float]:
+    """Return how long each test took when none was mutated."""
+    path = HERE / "mutmut-stats.json"
+    if not path.is_file():
+        return {}
+    found: dict[str, float] = json.loads(path.read_text(encoding="utf-8"))["duration_by_test"]
+    return found
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    known = durations()  # in the process from which all others are forked: read once
+    if "__mutmut_" not in os.environ.get(MUTANT, "") or SECONDS not in os.environ:
+        return
+    items.sort(key=lambda item: known.get(item.nodeid, 0.0))
+    total, chosen = 0.0, 0
+    for item in items:
+        total += known.get(item.nodeid, 0.0)
+        if chosen and total > float(os.environ[SECONDS]):
+            break
+        chosen += 1
+    if left_out := items[chosen:]:
+        config.hook.pytest_deselected(items=left_out)
+        del items[chosen:]
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
+    signal.setitimer(signal.ITIMER_REAL, SLOWER_MAX * total + SPARE_SECONDS)
+
+
+def pytest_sessionfinish(exitstatus: int) -> None:
+    if exitstatus == 0 and SURVIVED in os.environ and "__mutmut_" in os.environ.get(MUTANT, ""):
+        with open(os.environ[SURVIVED], "a", encoding="utf-8") as file:
+            file.write(os.environ[MUTANT] + "\n")
