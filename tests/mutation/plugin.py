@@ -2,8 +2,10 @@
 
 Tests are run by name, so parametrised ones are called by plain words: pytest does not find a test
 again by a name that it has escaped. The package is the one with the mutants, whatever the process
-that started this one has done to the path. The quickest tests come first; those that would take
-longer than `SECONDS` all together are left out, and a mutant that runs for ever is ended.
+that started this one has done to the path. No test finds a decision or verdict remembered that an
+earlier one has asked for: it would neither be known to reach the function nor ask its mutant. The
+quickest tests come first; those that would take longer than `SECONDS` all together are left out,
+and a mutant that runs for ever is ended.
 """
 
 from __future__ import annotations
@@ -42,6 +44,17 @@ def pytest_sessionstart() -> None:
     # too, and cannot answer.
     if os.environ.get(MUTANT) == "stats":
         del os.environ[MUTANT]
+
+
+def pytest_runtest_setup() -> None:
+    for name, module in list(sys.modules.items()):
+        if name.startswith("agent_replay."):
+            for value in list(vars(module).values()):
+                if hasattr(value, "cache_clear"):
+                    value.cache_clear()
+    machine = sys.modules.get("agent_replay.machine")
+    if machine is not None:
+        machine._verdicts.clear()
 
 
 @cache

@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from tests.mutation import plugin, scope, tree, verdicts
@@ -82,6 +83,8 @@ def _mutmut(
         except KeyboardInterrupt:
             process.send_signal(signal.SIGINT)
             process.wait()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # a process that runs the tests unmutated
             print("\nstopped; the next `make mutants` goes on from here")
             return 130
     if process.returncode:
