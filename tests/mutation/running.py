@@ -69,6 +69,7 @@ def _mutmut(
         plugin.SECONDS: str(seconds),
         plugin.SURVIVED: str(_SURVIVED),
     }
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # all mutants of the store are 50,000 lines
     with LOG.open("w", encoding="utf-8") as log:
         process = subprocess.Popen(
             [*words, *names],
