@@ -10,11 +10,13 @@ and a mutant that runs for ever is ended.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
 import signal
 import sys
+from collections.abc import Generator
 from functools import cache
 from pathlib import Path
 
@@ -69,8 +71,9 @@ def durations() -> dict[str, float]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     known = durations()  # in the process from which all others are forked: read once
-    if "__mutmut_" not in os.environ.get(MUTANT, "") or SECONDS not in os.environ:
-        return
+    mutant = os.environ.get(MUTANT)
+    if SECONDS not in os.environ or not (mutant == "" or _is_mutant(mutant)):
+        return  # "" is the run without a mutant before the first: the tests have passed just now
     items.sort(key=lambda item: known.get(item.nodeid, 0.0))
     total, chosen = 0.0, 0
     for item in items:
@@ -81,11 +84,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out := items[chosen:]:
         config.hook.pytest_deselected(items=left_out)
         del items[chosen:]
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
-    signal.setitimer(signal.ITIMER_REAL, SLOWER_MAX * total + SPARE_SECONDS)
+    if mutant:
+        gc.freeze()  # else what was collected before the fork is gone through, and copied
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
+        signal.setitimer(signal.ITIMER_REAL, SLOWER_MAX * total + SPARE_SECONDS)
 
 
-def pytest_sessionfinish(exitstatus: int) -> None:
-    if exitstatus == 0 and SURVIVED in os.environ and "__mutmut_" in os.environ.get(MUTANT, ""):
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]:
+    yield
+    mutant = os.environ.get(MUTANT)
+    if not _is_mutant(mutant):
+        return
+    if session.exitstatus == 0 and SURVIVED in os.environ:
         with open(os.environ[SURVIVED], "a", encoding="utf-8") as file:
-            file.write(os.environ[MUTANT] + "\n")
+            file.write(f"{mutant}\n")
+    os._exit(int(session.exitstatus))  # nobody reads a summary
+
+
+def _is_mutant(name: str | None) -> bool:
+    return name is not None and "__mutmut_" in name
