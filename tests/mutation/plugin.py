@@ -14,8 +14,10 @@ import gc
 import json
 import os
 import resource
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Generator
 from functools import cache
 from pathlib import Path
@@ -39,6 +41,12 @@ def pytest_make_parametrize_id(val: object) -> str | None:
     from tests.outside import plain  # here: it imports the package
 
     return plain(val) if isinstance(val, (str, bytes)) else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    if _is_mutant(os.environ.get(MUTANT)):
+        config.option.basetemp = f"{tempfile.gettempdir()}/{os.getpid()}"
 
 
 def pytest_sessionstart() -> None:
@@ -99,6 +107,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]
     if session.exitstatus == 0 and SURVIVED in os.environ:
         with open(os.environ[SURVIVED], "a", encoding="utf-8") as file:
             file.write(f"{mutant}\n")
+    shutil.rmtree(session.config.option.basetemp, ignore_errors=True)
     os._exit(int(session.exitstatus))  # nobody reads a summary
 
 
