@@ -31,17 +31,15 @@ def report(only: list[str]) -> int:
     unexplained = [one for one in survivors if reasons.reason_of(one) is None]
     for one in unexplained:
         print(f"\n{one['module']}, {one['function']}: no reason\n{one['change']}")
-    unknown = sum(score["unknown"] for score in counted)
-    if unknown or not counted:
-        print(f"{unknown} mutants were not looked at yet")
-        return 1
-    if not only:
+    if counted and not only:
         _record(counted, survivors)
-    missed = [score["group"] for score in page.groups(counted) if score["score"] < scope.BAR]
+    missed = [score["group"] for score in page.groups(counted) if page.share(score) < scope.BAR]
     for group in missed:
-        print(f"{group}: under {scope.BAR:.0%}")
+        print(f"{group}: under {scope.BAR:.0%} killed of all")
+    unknown = sum(score["unknown"] for score in counted)
+    print(f"{unknown} mutants were not looked at yet")
     print(f"{len(survivors)} survivors, {len(unexplained)} of them without a reason")
-    return 1 if missed or unexplained else 0
+    return 1 if missed or unexplained or unknown or not counted else 0
 
 
 def _modules(found: list[verdicts.Mutant]) -> list[dict[str, Any]]:

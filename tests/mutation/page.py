@@ -12,21 +12,25 @@ from tests.mutation import reasons
 PAGE = ROOT / "docs" / "mutants.md"
 _BLOCK = re.compile(r"(<!-- made by make mutants -->\n).*?(<!-- end -->)", re.DOTALL)
 _WORDS = ("mutants", "killed", "timeout", "survived", "unknown")
+_PARTIAL = """
+**Not complete:** {unknown:,} of {mutants:,} mutants have not been looked at yet. They are in no
+column but the first, and where there are such no score is given; `make mutants` goes on.
+"""
 _HEAD = "| | mutants | killed by a test | by time-out | survived | no test reaches | score |"
 
 
 def groups(modules: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what the modules of each group come to, with the share that was killed."""
+    """Return what the modules of each group come to."""
     found: dict[str, dict[str, Any]] = {}
     for module in modules:
         sums = found.setdefault(module["group"], {"group": module["group"], "unreached": 0})
         for word in (*_WORDS, "unreached"):
             sums[word] = sums.get(word, 0) + module[word]
-    return [{**sums, "score": share(sums)} for sums in found.values()]
+    return list(found.values())
 
 
 def share(score: dict[str, Any]) -> float:
-    """Return which part of the mutants was killed; what is unknown counts against it."""
+    """Return which part of the mutants was killed; one not looked at yet counts against it."""
     return float((score["killed"] + score["timeout"]) / score["mutants"])
 
 
@@ -51,7 +55,8 @@ def table(record: dict[str, Any]) -> Iterator[str]:
 
 def _row(name: str, score: dict[str, Any]) -> str:
     counts = [score[word] for word in ("mutants", "killed", "timeout", "survived", "unreached")]
-    return f"| {name} | {' | '.join(map(str, counts))} | {share(score):.1%} |"
+    shown = "not complete" if score["unknown"] else f"{share(score):.1%}"
+    return f"| {name} | {' | '.join(map(str, counts))} | {shown} |"
 
 
 def survivors(record: dict[str, Any]) -> Iterator[str]:
@@ -72,6 +77,8 @@ def survivors(record: dict[str, Any]) -> Iterator[str]:
 def rendered(record: dict[str, Any]) -> str:
     """Return the whole part."""
     about, tests = record["about"], record["tests"]
+    unknown = sum(one["unknown"] for one in record["modules"])
+    mutants = sum(one["mutants"] for one in record["modules"])
     left_out = [
         f"`{one['module']}`: {', '.join(one['not_mutated'])}"
         for one in record["modules"]
@@ -82,6 +89,7 @@ def rendered(record: dict[str, Any]) -> str:
             f"Recorded {about['created']} at revision {about['revision'][:12]}, with mutmut "
             f"{about['mutmut']}, Python {about['python']} and SQLite {about['sqlite']}, by",
             f"\n    {' '.join(tests['command'])}\n",
+            *([_PARTIAL.format(unknown=unknown, mutants=mutants)] if unknown else []),
             *table(record),
             "\n## What is not mutated\n",
             f"Functions with a decorator: {'; '.join(left_out)}.",

@@ -80,22 +80,29 @@ def durations() -> dict[str, float]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     known = durations()  # in the process from which all others are forked: read once
     mutant = os.environ.get(MUTANT)
-    if SECONDS not in os.environ or not (mutant == "" or _is_mutant(mutant)):
-        return  # "" is the run without a mutant before the first: the tests have passed just now
+    if not (mutant == "" or _is_mutant(mutant)):
+        # Names with a backslash, which pytest does not find again either.
+        _leave_out(config, items, [item for item in items if "\\" not in item.nodeid])
+        return
     items.sort(key=lambda item: known.get(item.nodeid, 0.0))
     total, chosen = 0.0, 0
     for item in items:
         total += known.get(item.nodeid, 0.0)
-        if chosen and total > float(os.environ[SECONDS]):
+        if chosen and total > float(os.environ.get(SECONDS, "inf")):
             break
         chosen += 1
-    if left_out := items[chosen:]:
-        config.hook.pytest_deselected(items=left_out)
-        del items[chosen:]
-    if mutant:
+    _leave_out(config, items, items[:chosen])
+    if mutant:  # "" is the run without a mutant before the first: the tests have passed just now
         gc.freeze()  # else what was collected before the fork is gone through, and copied
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
         signal.setitimer(signal.ITIMER_REAL, SLOWER_MAX * total + SPARE_SECONDS)
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], chosen: list[pytest.Item]) -> None:
+    kept = set(chosen)
+    if left_out := [item for item in items if item not in kept]:
+        config.hook.pytest_deselected(items=left_out)
+    items[:] = chosen
 
 
 @pytest.hookimpl(wrapper=True)
