@@ -26,7 +26,7 @@ BAR: Final = 0.90
 QUICK_SECONDS: Final = 6.0
 """Of the tests that reach a mutant, the quickest are run first, so long all together."""
 
-THOROUGH_SECONDS: Final = 40.0
+THOROUGH_SECONDS: Final = 20.0
 """For those that survive these, it is so long."""
 
 FOLDERS: Final = ("tests/cli", "tests/core", "tests/runtime", "tests/storage")
