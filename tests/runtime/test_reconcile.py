@@ -176,6 +176,9 @@ def test_a_refusal_says_what_was_given_what_stands_and_what_to_do(world: World) 
     assert refusal(world, "abandon", outcome, content=float("nan")).startswith(
         "the content of the evidence cannot be stored: "
     )
+    assert refusal(world, "abandon", outcome, who="\ud800").startswith(
+        "the evidence cannot be stored: "
+    )
 
 
 def test_a_text_of_evidence_may_be_as_long_as_the_limit(world: World) -> None:

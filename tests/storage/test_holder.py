@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent_replay.errors import DatabaseLocked, StorageError, UnusableDatabase
-from agent_replay.store import files, holder, lock, log
+from agent_replay.store import files, holder, log
 from agent_replay.store.holder import WRITER_BYTE, Blocker, Identity, LockCommands
 from agent_replay.store.lock import WriterLock
 from tests.storage.actors import fill
@@ -195,7 +195,12 @@ def test_a_lock_on_the_writers_byte_is_known_by_its_line(
 ) -> None:
     asked: list[str] = []
     text = f"pos:\t0\nflags:\t0100002\n{line}\n"
-    monkeypatch.setattr(holder, "_text", lambda path: asked.append(path) or text)  # type: ignore[func-returns-value]
+
+    def read(path: str) -> str:
+        asked.append(path)
+        return text
+
+    monkeypatch.setattr(holder, "_text", read)
     assert holder._locks_writer_byte(42, "7") is locks
     assert asked == ["/proc/42/fdinfo/7"]
 
@@ -409,5 +414,5 @@ def test_who_is_at_work_is_told_by_the_claim_or_by_the_lock(
     assert log.writer_at_work(place) == f"those of {os.stat(place).st_ino}"
     assert asked == [(fcntl.F_WRLCK, WRITER_BYTE, 1)]
     assert not files.unconfirmed(place)
-    assert lock.WRITER_BYTE == 1 << 62
+    assert WRITER_BYTE == 1 << 62
     holder.close_aside(holder.identity_of(place))

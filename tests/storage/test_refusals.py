@@ -15,11 +15,14 @@ import pytest
 
 from agent_replay import (
     DatabaseLocked,
+    Event,
+    Fenced,
     IllegalMove,
     InvalidInput,
     ReplayError,
     Runtime,
     StorageError,
+    UnsafeSQLite,
     UnusableDatabase,
 )
 from agent_replay.store import connection as connections
@@ -299,7 +302,7 @@ def test_a_wal_index_that_cannot_be_locked(place: str, monkeypatch: pytest.Monke
 
 def test_a_version_of_sqlite_that_is_not_safe() -> None:
     act = "install an apsw that carries 3.51.3 or later: pip install --upgrade 'apsw>=3.53'"
-    kind = connections.UnsafeSQLite
+    kind = UnsafeSQLite
     assert said(lambda: gate("3.36.0"), kind) == (
         f"SQLite 3.36.0 has no STRICT tables, which came with 3.37.0; {act}"
     )
@@ -362,22 +365,20 @@ def test_a_row_that_a_strange_trigger_swallows(tmp_path: Path) -> None:
         )
 
 
-def _rows_of_another(folder: Path) -> list[inserts.Event]:
+def _rows_of_another(folder: Path) -> list[Event]:
     other = folder / "other.db"
     every_head(other)
     with forger(other) as connection:
-        return [
-            inserts.Event._make(row) for row in connection.execute("select * from events limit 2")
-        ]
+        return [Event._make(row) for row in connection.execute("select * from events limit 2")]
 
 
 def test_a_refusal_by_the_database_says_which_kind_it_is() -> None:
     told = connections.refusal(apsw.ConstraintError("another writer has taken over"))
     assert (type(told), str(told)) == (
-        connections.Fenced, "the database refuses this writer: another writer has taken over"
+        Fenced, "the database refuses this writer: another writer has taken over"
     )  # fmt: skip
     told = connections.refusal(apsw.ConstraintError("it is of another epoch"))
-    assert type(told) is connections.Fenced
+    assert type(told) is Fenced
     told = connections.refusal(apsw.ConstraintError("no such move"))
     assert (type(told), str(told)) == (
         IllegalMove, "the database refuses the row: no such move"
