@@ -44,7 +44,6 @@ def _look_closer(only: list[str], workers: int, *, again: bool) -> int:
         for mutant in verdicts.read()
         if (mutant.module in only or not only)
         and mutant.verdict in ("survived", "failed")
-        and mutant.reached
         and (again or kept.get(mutant.name) != mutant.version)
     }
     if not planned:
@@ -55,6 +54,7 @@ def _look_closer(only: list[str], workers: int, *, again: bool) -> int:
         return _mutmut(list(planned), workers, scope.THOROUGH_SECONDS, lambda: _closer(planned))
     finally:
         survived = set(_SURVIVED.read_text(encoding="utf-8").split())
+        survived |= {mutant.name for mutant in verdicts.read() if not mutant.reached}
         kept |= {name: planned[name] for name in survived & planned.keys()}
         _LOOKED_AT.write_text(json.dumps(kept, indent=0), encoding="utf-8")
 
