@@ -249,6 +249,22 @@ def test_a_thread_that_writes_in_the_middle_of_its_own_write_is_told_so() -> Non
     assert disk.transactions == [["b"]]
 
 
+def test_a_thread_that_leads_after_it_has_waited_is_told_so_too() -> None:
+    disk = Disk()
+    told: list[InvalidInput] = []
+
+    def handle_a_signal(writes: Sequence[Write]) -> None:
+        if disk.transactions:
+            with pytest.raises(InvalidInput, match="signal handler") as caught:
+                disk.write("from a signal handler")
+            told.append(caught.value)
+
+    disk.fail = handle_a_signal
+    assert set(together(disk, "a").values()) == {None}
+    assert len(told) == 1
+    assert disk.transactions == [["first"], ["a"]]
+
+
 def test_an_interrupt_of_one_who_waits_leaves_nothing_of_it_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -115,3 +115,17 @@ def test_a_step_with_a_value_of_another_type_is_damage_and_named(tmp_path: Path)
     told = "^run 1, step 1: a value in the row is of another type"
     with Reader(path) as reader, pytest.raises(DamagedHistory, match=told):
         reader.step(1, 1)
+
+
+def test_the_writers_of_a_run_are_those_of_its_rows(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    for name in ("one", "two"):
+        with Runtime(path, adapters=tools(Ledger()), log_bytes=0) as runtime:
+            runtime.run(name, plan_of(("a", "dark")))
+    with Reader(path) as reader:
+        for epoch, name in enumerate(("one", "two"), start=1):
+            history, _ = reader.read(name)
+            assert [writer.epoch for writer in reader.writers_of(history)] == [epoch]
+        assert [summary.id for summary in reader.summaries()] == ["one", "two"]
+        assert reader.unfinished() == []
+        assert reader.boot_of(3) == ""
