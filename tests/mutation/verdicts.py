@@ -78,7 +78,7 @@ def changes(module: str) -> dict[str, str]:
         function = name.rpartition("__mutmut_")[0]
         first, last = spans[f"{function}__mutmut_orig"]
         before, after = lines[first - 1 : last], lines[start - 1 : end]
-        after[0] = after[0].replace(name, f"{function}__mutmut_orig")
+        after = [line.replace(f"{name}(", f"{function}__mutmut_orig(") for line in after]
         rows = list(difflib.unified_diff(before, after, lineterm="", n=0))[2:]
         kept = [row.replace(f"{function}__mutmut_orig", "f") for row in rows if row[0] in "+-"]
         found[name] = "\n".join(f"{row[0]} {row[1:].strip()}" for row in kept)
