@@ -21,7 +21,7 @@ _MUTABLE = ("staticmethod", "classmethod")
 
 def report(only: list[str]) -> int:
     """Print the scores, and record them if all is known; 1 unless all is well."""
-    found = [one for one in verdicts.read() if one.module in only or not only]
+    found = [one for one in verdicts.settled() if one.module in only or not only]
     counted = _modules(found)
     scores = [*page.groups(counted), *counted]
     for score in scores:
@@ -50,14 +50,17 @@ def _modules(found: list[verdicts.Mutant]) -> list[dict[str, Any]]:
             words = Counter(one.verdict for one in found if one.module == module)
             if not words:
                 continue
-            unreached = sum(one.module == module and not one.reached for one in found)
+            unreached = sum(
+                one.module == module and one.verdict == "survived" and not one.reached
+                for one in found
+            )
             counted.append(
                 {
                     "module": module,
                     "group": group,
                     "mutants": words.total(),
                     **{word: words[word] for word in ("killed", "timeout", "unknown")},
-                    "survived": words["survived"] + words["failed"],
+                    "survived": words["survived"],
                     "unreached": unreached,
                     "not_mutated": _not_mutated(module),
                 }
@@ -86,7 +89,7 @@ def _survivors(found: list[verdicts.Mutant]) -> list[dict[str, Any]]:
             "change": changes[one.module][one.name.rpartition(".")[2]],
         }
         for one in found
-        if one.verdict in ("survived", "failed")
+        if one.verdict == "survived"
     ]
 
 

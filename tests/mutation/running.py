@@ -21,7 +21,6 @@ from pathlib import Path
 from tests.mutation import plugin, scope, tree, verdicts
 
 LOG = tree.TREE / "mutmut.log"
-_LOOKED_AT = tree.TREE / "looked-at.json"
 _SURVIVED = tree.TREE / "survived.txt"
 _LINE_SECONDS = 30.0
 
@@ -36,9 +35,7 @@ def run(only: list[str], workers: int, *, again: bool) -> int:
 
 def _look_closer(only: list[str], workers: int, *, again: bool) -> int:
     """Give more tests to what has survived, unless it had them already."""
-    kept: dict[str, str] = {}
-    if _LOOKED_AT.is_file():
-        kept = json.loads(_LOOKED_AT.read_text(encoding="utf-8"))
+    kept = verdicts.closely()
     planned = {
         mutant.name: mutant.version
         for mutant in verdicts.read()
@@ -56,7 +53,7 @@ def _look_closer(only: list[str], workers: int, *, again: bool) -> int:
         survived = set(_SURVIVED.read_text(encoding="utf-8").split())
         survived |= {mutant.name for mutant in verdicts.read() if not mutant.reached}
         kept |= {name: planned[name] for name in survived & planned.keys()}
-        _LOOKED_AT.write_text(json.dumps(kept, indent=0), encoding="utf-8")
+        verdicts.LOOKED_AT.write_text(json.dumps(kept, indent=0), encoding="utf-8")
 
 
 def _mutmut(

