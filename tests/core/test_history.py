@@ -145,6 +145,17 @@ def test_a_move_of_the_run_has_no_state_and_no_attempt_of_a_step() -> None:
     ]
 
 
+def test_two_moves_of_the_run_in_one_row_stand_beside_each_other() -> None:
+    last = IN_DOUBT._replace(step=2)
+    confirmed = row(
+        event="confirm", actor="operator", step=2, coupled="resume complete", run_state="completed"
+    )
+    assert list(complaints(last, "idempotent", confirmed)) == []
+    assert list(complaints(last, "idempotent", confirmed._replace(coupled="resume"))) == [
+        "'confirm' leads to 'succeeded', and the run to 'completed' with 'resume complete'"
+    ]
+
+
 def test_whether_the_step_is_the_last_decides_what_is_permitted() -> None:
     first = permitted("opaque", HEAD, row())
     last = permitted("opaque", HEAD._replace(step=2), row(step=2))
@@ -180,6 +191,8 @@ def test_a_move_of_the_run_leaves_the_open_step_where_it_is() -> None:
 def test_each_request_counts_and_the_first_keeps_its_time() -> None:
     once = next_open(HEAD, UNTOUCHED, RESENDS)
     assert once == OpenStep(0, 1, 0, Stamp(4, 30, 40), None, RESENDS)
+    stopped = once._replace(suspended=Stamp(4, 1, 2))
+    assert next_open(HEAD, stopped, RESENDS).suspended == Stamp(4, 1, 2)
     later = RESENDS._replace(actor="operator", wall_ns=50)
     assert next_open(HEAD, once, later) == OpenStep(1, 2, 0, Stamp(4, 30, 40), None, later)
 

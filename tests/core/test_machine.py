@@ -240,3 +240,14 @@ def test_a_verdict_has_the_texts_of_what_is_permitted_and_is_thought_out_once() 
             event.value, " ".join(to.coupled), actor.value, to.target.value, to.run_target.value
         )  # fmt: skip
         assert machine.verdict(*asked, run_state.value, last=last) is found
+
+
+def test_a_new_machine_moves_one_cursor_and_has_the_triggers_of_its_rows_alone() -> None:
+    lifecycle = machine.Lifecycle("a thing", ["a", "b"], "a", [("go", "a", "b")])
+    assert set(lifecycle.machine.events) == {"go"}
+    assert lifecycle.machine.ignore_invalid_triggers is False
+    assert lifecycle.machine.models == [lifecycle._cursor]
+    assert lifecycle._cursor.state == "a"
+    assert lifecycle.advance("a", "go") == "b"
+    with pytest.raises(IllegalMove):
+        lifecycle.advance("b", "go")

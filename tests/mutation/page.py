@@ -13,8 +13,8 @@ PAGE = ROOT / "docs" / "mutants.md"
 _BLOCK = re.compile(r"(<!-- made by make mutants -->\n).*?(<!-- end -->)", re.DOTALL)
 _WORDS = ("mutants", "killed", "timeout", "survived", "unknown")
 _PARTIAL = """
-**Not complete:** {unknown:,} of {mutants:,} mutants have not been looked at to the end. They are in no
-column but the first, and where there are such no score is given; `make mutants` goes on.
+**Not complete:** {unknown:,} of {mutants:,} mutants have not been looked at to the end. They are in
+no column but the first, and where there are such no score is given; `make mutants` goes on.
 """
 _HEAD = "| | mutants | killed by a test | by time-out | survived | no test reaches | score |"
 
