@@ -4,7 +4,7 @@
 #   VENV=folder         where that environment lies
 #   PYTEST_ARGS="..."   more arguments for pytest: make test PYTEST_ARGS="-k lock -x"
 #   BENCH_ARGS="..."    arguments for the measures: make bench BENCH_ARGS="--only start"
-#   MUTANTS_ARGS="..."  arguments for them: make mutants MUTANTS_ARGS="--only agent_replay.machine*"
+#   MUTANTS_ARGS="..."  arguments for them: make mutants MUTANTS_ARGS="--only machine.py"
 #   FUZZ_ARGS="..."     arguments for the search: make fuzz FUZZ_ARGS="--seconds 600 --workers 2"
 
 PYTHON ?= python3
@@ -47,7 +47,7 @@ test-all: $(DEVELOPMENT) ## Run the tests that take too long for `make test`, an
 fuzz: $(DEVELOPMENT) ## Search for a failure until Ctrl-C; what fails is kept in .hypothesis and replayed.
 	@$(RUN) -m tests.stateful.fuzz $(FUZZ_ARGS)
 
-mutants: $(DEVELOPMENT) ## Break the core on purpose, again and again, and see the tests fail (hours; it goes on where it was).
+mutants: $(DEVELOPMENT) ## Break the core on purpose, and see the tests fail (an hour or two; it goes on where it was).
 	@$(PIP) --editable '.[dev,mutants]'
 	@$(RUN) -m tests.mutation $(MUTANTS_ARGS)
 

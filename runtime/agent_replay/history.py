@@ -215,7 +215,7 @@ def complaints(head: Head, contract: str, event: Event) -> Iterable[str]:
         or event.run_state != found.run_target
     ):
         yield (
-            f"{event.event!r} leads to {found.target!r}, and the run to {found.run_target!r} "
+            f"{event.event!r} leads to '{found.target}', and the run to '{found.run_target}' "
             f"with {' '.join(found.coupled)!r}"
         )
     if event.attempt != expected_attempt(head, event.event, event.step):

@@ -157,3 +157,97 @@ def test_a_machine_keeps_one_model_however_many_moves_it_has_judged() -> None:
 def test_a_state_that_no_machine_knows_is_refused() -> None:
     with pytest.raises(IllegalMove):
         machine.step_lifecycle(Contract.OPAQUE).advance("garbage", "request by runtime")
+
+
+# --- what is said and kept ----------------------------------------------------------------------
+
+
+def refusal(
+    contract: Contract | None, event: StepEvent | RunEvent, actor: Actor, run_state: RunState
+) -> str:
+    """Return what `judge` says of a row at a planned step that is not the last."""
+    with pytest.raises(IllegalMove) as caught:
+        machine.judge(contract, StepState.PLANNED, event, actor, run_state, last=False)
+    return str(caught.value)
+
+
+def test_a_refusal_names_the_move_who_makes_it_and_where_the_run_stands() -> None:
+    paused, running = RunState.PAUSED, RunState.RUNNING
+    assert refusal(Contract.OPAQUE, StepEvent.REJECT, Actor.RUNTIME, running) == (
+        "a opaque step: no move 'reject by runtime' from state 'planned'"
+    )
+    assert refusal(Contract.OPAQUE, StepEvent.REQUEST, Actor.RUNTIME, paused) == (
+        "no move 'request' by runtime of a opaque step in state 'planned' while the run is 'paused'"
+    )
+    assert refusal(None, RunEvent.ASK_CANCEL, Actor.PROBE, running) == (
+        "no move 'ask_cancel' by probe of a run step in state 'planned' while the run is 'running'"
+    )
+    assert refusal(None, StepEvent.REQUEST, Actor.RUNTIME, running) == (
+        "a run: 'request' is a move of a step"
+    )
+    assert refusal(None, RunEvent.ADOPT, Actor.RECOVERY, RunState.COMPLETED) == (
+        "a run: no move 'adopt' from state 'completed'"
+    )
+    with pytest.raises(IllegalMove) as caught:
+        machine.run_lifecycle().advance("running", "nonsense")
+    assert str(caught.value) == "a run: no move 'nonsense' from state 'running'"
+
+
+def test_a_coupling_that_the_machines_contradict_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    key = (
+        Contract.OPAQUE, StepState.PLANNED, StepEvent.REQUEST, Actor.RUNTIME, RunState.RUNNING,
+        False,
+    )  # fmt: skip
+    right = PERMITTED[key]
+    for wrong in (
+        right._replace(target=StepState.FAILED),
+        right._replace(run_target=RunState.PAUSED),
+        right._replace(coupled=(RunEvent.PAUSE,)),
+    ):
+        monkeypatch.setitem(PERMITTED, key, wrong)
+        reached = "paused" if wrong.coupled else "running"
+        assert refusal(Contract.OPAQUE, StepEvent.REQUEST, Actor.RUNTIME, RunState.RUNNING) == (
+            f"'request' by runtime: the machines lead to 'requested' and '{reached}', "
+            f"the coupling to '{wrong.target}' and '{wrong.run_target}'"
+        )
+
+
+def test_a_move_that_a_machine_did_not_make_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    lifecycle = machine.run_lifecycle()
+    monkeypatch.setattr(lifecycle.machine.events["pause"], "trigger", lambda _model: False)
+    with pytest.raises(IllegalMove) as caught:
+        lifecycle.advance("running", "pause")
+    assert str(caught.value) == "a run: the move 'pause' from state 'running' did not happen"
+
+
+def test_the_machines_have_the_states_and_the_beginning_of_the_spec() -> None:
+    for contract in Contract:
+        lifecycle = machine.step_lifecycle(contract)
+        assert lifecycle.name == f"a {contract} step"
+        assert lifecycle.machine.initial == step.INITIAL
+        assert set(lifecycle.machine.states) == {state.value for state in StepState}
+    assert machine.run_lifecycle().machine.initial == run.INITIAL
+    assert set(machine.run_lifecycle().machine.states) == {state.value for state in RunState}
+
+
+def test_a_verdict_has_the_texts_of_what_is_permitted_and_is_thought_out_once() -> None:
+    for (contract, source, event, actor, run_state, last), to in PERMITTED.items():
+        asked = (None if contract is None else contract.value, source.value, event, actor)
+        found = machine.verdict(*asked, run_state.value, last=last)
+        assert found == (
+            event.value, " ".join(to.coupled), actor.value, to.target.value, to.run_target.value
+        )  # fmt: skip
+        assert machine.verdict(*asked, run_state.value, last=last) is found
+
+
+def test_a_new_machine_moves_one_cursor_and_has_the_triggers_of_its_rows_alone() -> None:
+    lifecycle = machine.Lifecycle("a thing", ["a", "b"], "a", [("go", "a", "b")])
+    assert set(lifecycle.machine.events) == {"go"}
+    assert lifecycle.machine.ignore_invalid_triggers is False
+    assert lifecycle.machine.models == [lifecycle._cursor]
+    assert lifecycle._cursor.state == "a"
+    assert lifecycle.advance("a", "go") == "b"
+    with pytest.raises(IllegalMove):
+        lifecycle.advance("b", "go")

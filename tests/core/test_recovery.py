@@ -214,3 +214,46 @@ def test_a_cancel_sends_nothing(contract: Contract) -> None:
 def test_the_whole_function_is_total_and_short() -> None:
     for given in EVERY:
         assert len(decide(given)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("given", "act"),
+    [
+        (
+            situation(Contract.OPAQUE, StepState.REQUESTED, News.REPLY),
+            Append(StepEvent.ACKNOWLEDGE, Actor.RUNTIME, Why.ANSWERED),
+        ),
+        (
+            situation(
+                Contract.OPAQUE,
+                StepState.REQUESTED,
+                News.READY,
+                run_state=RunState.CANCELLING,
+                earlier_unresolved=True,
+            ),
+            Append(StepEvent.SUSPEND, Actor.RUNTIME, Why.CANCEL_ASKED),
+        ),
+        (
+            situation(
+                Contract.OPAQUE, StepState.REQUESTED, News.FAILURE, run_state=RunState.CANCELLING
+            ),
+            Append(StepEvent.SUSPEND, Actor.RUNTIME, Why.CANCEL_ASKED),
+        ),
+        (
+            situation(Contract.IDEMPOTENT, StepState.REQUESTED, News.FAILURE),
+            Append(StepEvent.RESEND, Actor.RUNTIME, Why.RAISED),
+        ),
+        (
+            situation(Contract.OPAQUE, StepState.REQUESTED, News.FOUND_OPEN),
+            Append(StepEvent.SUSPEND, Actor.RECOVERY, Why.DIED),
+        ),
+        (
+            situation(
+                Contract.QUERYABLE, StepState.IN_DOUBT, News.PRESENT, run_state=RunState.PAUSED
+            ),
+            Append(StepEvent.CONFIRM, Actor.PROBE, Why.PROBE_PRESENT),
+        ),
+    ],
+)
+def test_each_move_is_written_with_its_reason(given: Situation, act: Append) -> None:
+    assert decide(given) == (act,)

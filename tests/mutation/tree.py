@@ -51,3 +51,5 @@ def _renew(source: Path, target: Path) -> None:
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(source, target)
+    if source.suffix != ".py":  # of the sources, mutmut copies what is not Python only once
+        (TREE / "mutants" / target.relative_to(TREE)).unlink(missing_ok=True)

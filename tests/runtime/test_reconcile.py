@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from agent_replay import (
+    Evidence,
     EvidenceRefused,
     InvalidInput,
     Json,
@@ -16,7 +17,11 @@ from agent_replay import (
     RunState,
     StepState,
 )
+from agent_replay.lifecycles.step import StepEvent
+from agent_replay.reconcile import confirming_payload, operators_payload
+from agent_replay.store.reader import Reader
 from agent_replay.store.verify import verify
+from agent_replay.values import digest
 from tests.outside import WINDOW_SECONDS, plain, plan_of
 from tests.runtime.conftest import World, evidence_for, give
 
@@ -128,6 +133,116 @@ def test_evidence_about_anything_else_is_refused_and_nothing_is_written(
     with world.open() as runtime, pytest.raises(EvidenceRefused, match=message):
         give(runtime, move, evidence)
     assert world.dump() == before
+
+
+def refusal(world: World, move: str, outcome: Outcome, **changes: object) -> str:
+    """Return what is said when evidence is refused."""
+    evidence = evidence_for(outcome, **changes)
+    with world.open() as runtime, pytest.raises((EvidenceRefused, InvalidInput)) as caught:
+        give(runtime, move, evidence)
+    return str(caught.value)
+
+
+def test_a_refusal_says_what_was_given_what_stands_and_what_to_do(world: World) -> None:
+    outcome = _in_doubt(world)
+    key = outcome.in_doubt[0].key
+    assert refusal(world, "refute", outcome, step="pay") == (
+        "step 'pay' of run 'r' is not in doubt: 'tell' is in_doubt"
+    )
+    assert refusal(world, "refute", outcome, step="no") == "run 'r' has no step 'no'"
+    assert refusal(world, "confirm", outcome, key="k") == (
+        f"step 'tell': the evidence names the key 'k', the step's is '{key}'"
+    )
+    assert refusal(world, "confirm", outcome, attempt=2) == (
+        "step 'tell' has attempts 1 to 1, the evidence names 2"
+    )
+    assert refusal(world, "abandon", outcome, attempt=0) == (
+        "step 'tell': abandon must cover every attempt so far, so name the latest, 1, not 0"
+    )
+    for attempt in (True, "1", 1.0):
+        told = f"attempt is a number, not {attempt!r}"
+        assert refusal(world, "refute", outcome, attempt=attempt) == told
+    assert refusal(world, "refute", outcome, no_request_can_land=False) == (
+        "step 'tell': to refute it, state that no request of it can still land "
+        "(no_request_can_land); if one can, wait, or confirm when it has landed"
+    )
+    assert refusal(world, "resend", outcome) == (
+        "step 'tell' is opaque: sending it again may do it twice; confirm, refute or abandon it"
+    )
+    for name in ("kind", "who", "why"):
+        assert refusal(world, "abandon", outcome, **{name: " "}) == (
+            f"evidence needs '{name}': a text of 1 to 2000 characters"
+        )
+    assert refusal(world, "abandon", outcome, content=float("nan")).startswith(
+        "the content of the evidence cannot be stored: "
+    )
+    assert refusal(world, "abandon", outcome, who="\ud800").startswith(
+        "the evidence cannot be stored: "
+    )
+
+
+def test_a_text_of_evidence_may_be_as_long_as_the_limit(world: World) -> None:
+    outcome = _in_doubt(world)
+    assert "1 to 2000" in refusal(world, "abandon", outcome, why="x" * 2001)
+    with world.open() as runtime:
+        assert runtime.abandon(evidence_for(outcome, why="x" * 2000)).failure is not None
+
+
+def test_evidence_about_a_request_that_is_open_says_to_resume_first(world: World) -> None:
+    world.interrupted("r", plan_of(("tell", "dark", {"do": ["interrupt"]})))
+    with world.open() as runtime:
+        step = runtime._store.read("r").open_step
+        evidence = Evidence("r", "tell", 1, step.key, "log", None, "ada", "looked", True)
+        with pytest.raises(EvidenceRefused) as caught:
+            runtime.refute(evidence)
+    assert str(caught.value) == (
+        "step 'tell' of run 'r' is not in doubt: 'tell' is requested; resume the run first, "
+        "which settles it or puts it in doubt"
+    )
+
+
+def test_evidence_about_a_run_that_has_ended_says_so(world: World) -> None:
+    outcome = _in_doubt(world)
+    with world.open() as runtime:
+        runtime.abandon(evidence_for(outcome))
+    assert refusal(world, "confirm", outcome) == (
+        "step 'tell' of run 'r' is not in doubt: the run is failed"
+    )
+
+
+def test_evidence_about_another_run_than_the_history_is_refused(world: World) -> None:
+    outcome = _in_doubt(world)
+    with Reader(world.path) as reader:
+        history, _ = reader.read("r")
+    with pytest.raises(EvidenceRefused, match=r"^the evidence is about run 'other', not 'r'$"):
+        operators_payload(StepEvent.ABANDON, evidence_for(outcome, run="other"), history)
+
+
+def test_a_confirms_payload_is_what_was_seen_and_the_result_and_nothing_else(world: World) -> None:
+    outcome = _in_doubt(world)
+    evidence = evidence_for(outcome, no_request_can_land=False)
+    with Reader(world.path) as reader:
+        history, _ = reader.read("r")
+    recorded = {
+        "attempt": 1,
+        "content": {"line": 7},
+        "digest": digest('{"line":7}'),
+        "key": evidence.key,
+        "kind": "ledger",
+        "run": "r",
+        "step": "tell",
+        "who": "ada",
+        "why": "looked it up",
+    }
+    payload = json.loads(confirming_payload(evidence, [1], history))
+    assert payload == {"evidence": recorded, "result": [1], "why": "evidence"}
+    payload = json.loads(operators_payload(StepEvent.ABANDON, evidence, history))
+    assert payload == {"evidence": recorded, "why": "evidence"}
+    stated = evidence_for(outcome)
+    payload = json.loads(operators_payload(StepEvent.REFUTE, stated, history))
+    assert payload["evidence"] == {**recorded, "no_request_can_land": True}
+    with pytest.raises(InvalidInput, match=r"^the result of step 'tell' cannot be stored: "):
+        confirming_payload(evidence, float("nan"), history)
 
 
 @pytest.mark.parametrize("field", ["kind", "who", "why"])

@@ -145,6 +145,28 @@ def test_of_a_refused_writer_what_can_stand_alone_is_kept() -> None:
     assert disk.transactions == [["first"], ["an answer"], ["b"]]
 
 
+def test_who_is_refused_but_for_a_part_gets_the_error_back_and_else_it_is_raised() -> None:
+    disk = Disk()
+    assert isinstance(disk.write("bad", kept="an answer"), IllegalMove)
+    assert disk.transactions == [["an answer"]]
+    with pytest.raises(IllegalMove):
+        disk.write("bad", kept="bad as well")
+    with pytest.raises(IllegalMove):
+        disk.write("bad")
+    assert disk.transactions == [["an answer"]]
+
+
+def test_a_storage_that_has_failed_is_tried_once_more_with_what_can_stand_alone() -> None:
+    disk = Disk()
+
+    def fail(writes: Sequence[Write]) -> None:
+        raise StorageError("the disk is gone")
+
+    disk.fail = fail
+    assert isinstance(disk.write("a", kept="an answer"), StorageError)
+    assert disk.transactions == [["an answer"]]
+
+
 @pytest.mark.parametrize("unknown", [True, False])
 def test_a_failing_storage_is_told_to_each_that_was_in_the_transaction(unknown: bool) -> None:
     disk = Disk()
@@ -225,6 +247,22 @@ def test_a_thread_that_writes_in_the_middle_of_its_own_write_is_told_so() -> Non
     disk.fail = lambda writes: None
     disk.write("b")
     assert disk.transactions == [["b"]]
+
+
+def test_a_thread_that_leads_after_it_has_waited_is_told_so_too() -> None:
+    disk = Disk()
+    told: list[InvalidInput] = []
+
+    def handle_a_signal(writes: Sequence[Write]) -> None:
+        if disk.transactions:
+            with pytest.raises(InvalidInput, match="signal handler") as caught:
+                disk.write("from a signal handler")
+            told.append(caught.value)
+
+    disk.fail = handle_a_signal
+    assert set(together(disk, "a").values()) == {None}
+    assert len(told) == 1
+    assert disk.transactions == [["first"], ["a"]]
 
 
 def test_an_interrupt_of_one_who_waits_leaves_nothing_of_it_behind(

@@ -29,6 +29,7 @@ from agent_replay.store.connection import (
     connect_reader,
     connect_writer,
     gate,
+    reading_error,
     storage_error,
 )
 from tests.storage.actors import Failed, children, fill
@@ -138,10 +139,20 @@ def test_every_connection_has_every_setting(
     opened.close()
 
 
-def test_a_database_in_memory_has_the_settings_too() -> None:
+def test_a_database_in_memory_has_the_settings_too(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    hook: list[Callable[[apsw.Connection], None]],
+) -> None:
+    monkeypatch.chdir(tmp_path)
     memory = connect_memory()
+    memory.execute("create table a (b)")
     assert settings_of(memory) == ON_EVERY_CONNECTION
     memory.close()
+    assert list(tmp_path.iterdir()) == []
+    hook.append(lambda opened: setattr(opened, "authorizer", lambda *_: apsw.SQLITE_IGNORE))
+    with pytest.raises(UnusableDatabase, match=r"^:memory:: SQLite 3"):
+        connect_memory()
 
 
 @pytest.mark.fault("E15")
@@ -300,7 +311,8 @@ def test_a_missing_database_is_not_made(tmp_path: Path, connect: Connect) -> Non
 @pytest.mark.parametrize("connect", [connect_writer, connect_reader])
 def test_a_link_is_not_followed(database: str, tmp_path: Path, connect: Connect) -> None:
     (tmp_path / "link.db").symlink_to(database)
-    with pytest.raises(UnusableDatabase, match="unable to open database file"):
+    told = r"unable to open database file \(SQLITE_CANTOPEN\w*, code \d+\); check who may use them"
+    with pytest.raises(UnusableDatabase, match=told):
         connect(str(tmp_path / "link.db"))
 
 
@@ -459,10 +471,52 @@ def test_every_error_keeps_its_extended_code(
     assert f"({name}, code {code})" in str(found)
 
 
+@pytest.mark.parametrize(
+    ("code", "act"),
+    [
+        (apsw.SQLITE_FULL, "free space on its volume, then open the store again"),
+        (apsw.SQLITE_READONLY, "check who may write to the file and its directory"),
+        (apsw.SQLITE_CORRUPT, "stop, keep a copy of it and of its -wal, and do not repair it"),
+        (apsw.SQLITE_BUSY, "find the program that has it open, and wait for it or stop it"),
+        (apsw.SQLITE_LOCKED, "find the program that has it open, and wait for it or stop it"),
+        (apsw.SQLITE_SCHEMA, "open the store again"),
+    ],
+)
+def test_every_error_says_what_to_do_next(code: int, act: str) -> None:
+    error = apsw.Error("its own words")
+    vars(error).update(result=code, extendedresult=code)
+    name = apsw.mapping_result_codes[code]
+    assert str(storage_error(error)) == f"the database: its own words ({name}, code {code}); {act}"
+    assert str(storage_error(error, path="runs.db")).startswith("runs.db: its own words")
+
+
+def test_a_code_without_a_name_is_told_as_a_number() -> None:
+    error = apsw.Error("its own words")
+    vars(error).update(result=apsw.SQLITE_ERROR, extendedresult=9999)
+    assert "(SQLite, code 9999)" in str(storage_error(error))
+
+
 def test_an_error_of_apsw_itself_is_a_storage_error(database: str) -> None:
     writer = connect_writer(database)
     writer.close()
-    assert type(storage_error(error_of(lambda: add(writer)))) is StorageError
+    found = storage_error(error_of(lambda: add(writer)))
+    assert type(found) is StorageError
+    assert str(found).endswith("(SQLITE_ERROR, code 1); open the store again")
+
+
+def test_an_error_of_a_read_is_damage_if_a_text_is_not_utf_8_and_else_as_any() -> None:
+    with pytest.raises(UnicodeDecodeError) as caught:
+        b"\xff".decode()
+    found = reading_error(caught.value)
+    assert type(found) is DamagedHistory
+    assert str(found) == (
+        "a text in the database is not UTF-8, and the runtime never wrote that; "
+        "keep a copy of the file and run verify on it"
+    )
+    error = apsw.BusyError("its own words")
+    vars(error).update(result=apsw.SQLITE_BUSY, extendedresult=apsw.SQLITE_BUSY)
+    assert type(reading_error(error)) is DatabaseLocked
+    assert str(reading_error(error)) == str(storage_error(error))
 
 
 def test_a_refusal_by_the_schema_is_no_storage_error(database: str) -> None:

@@ -77,6 +77,15 @@ def test_a_history_is_accepted_and_left_as_it_is(database: Path) -> None:
     assert database.read_bytes() == before
 
 
+def test_a_path_that_cannot_be_looked_at_is_told_with_the_reason(tmp_path: Path) -> None:
+    told = (
+        rf"cannot be looked at by user {os.geteuid()}: File name too long; "
+        r"check the path and who may use it$"
+    )
+    with pytest.raises(UnusableDatabase, match=told):
+        files.check_path(tmp_path / ("x" * 300))
+
+
 @pytest.mark.parametrize("name", ["", "a\0b", "\udcff.db"])
 def test_a_path_that_names_no_file_for_sqlite_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InvalidInput):

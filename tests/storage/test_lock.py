@@ -174,7 +174,8 @@ def test_of_many_threads_one_becomes_the_writer(database: Path) -> None:
 
 
 def test_a_missing_database_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UnusableDatabase, match=r"none\.db: .*No such file"):
+    told = r"none\.db: .*No such file.*; check the path and who owns the file$"
+    with pytest.raises(UnusableDatabase, match=told):
         WriterLock.acquire(tmp_path / "none.db")
 
 
@@ -259,6 +260,32 @@ def test_a_forked_child_has_none_of_the_descriptors(database: Path, pair: list[C
     first, _ = pair
     first.ask("acquire", str(database))
     assert first.ask("fork_and_list_descriptors", str(database)) == []
+
+
+@pytest.mark.fault("F01")
+def test_what_runs_in_a_forked_child_leaves_it_nothing_of_its_parent(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Called here as in a child, on what belongs to this test alone."""
+    for name in ("_opened", "_claimed"):
+        monkeypatch.setattr(holder, name, set())
+    monkeypatch.setattr(holder, "_aside", {})
+    monkeypatch.setattr(holder, "_forks", 4)
+    monkeypatch.setattr(holder, "_mutex", holder._mutex)
+    kept = [holder.open_shielded(str(database), os.O_RDONLY) for _ in range(3)]
+    for descriptor in kept[:2]:
+        holder.give_back(descriptor)
+    holder._opened.add(1_000_000)  # closed by somebody else meanwhile
+    assert holder.claim(holder.identity_of(str(database)))
+    holder._in_forked_child()
+    for descriptor in kept:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)
+    assert holder.process_mark() == (os.getpid(), 5)
+    assert not holder.is_claimed(holder.identity_of(str(database)))
+    again = holder.borrow(str(database), os.O_RDONLY)
+    assert os.pread(again, 6, 0) == b"SQLite"
+    holder.close_shielded(again)
 
 
 @needs_linux

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from agent_replay import DamagedHistory, Runtime
+from agent_replay import DamagedHistory, NoSuchRun, Runtime
 from agent_replay.store.reader import Reader
 from agent_replay.store.verify import verify
 from tests.outside import Ledger, plan_of, tools
@@ -80,3 +80,52 @@ def test_a_reader_names_who_is_at_work(tmp_path: Path) -> None:
     with Reader(path) as reader:
         assert reader.writer_at_work() is None
         assert [writer.epoch for writer in reader.writers()] == [1]
+
+
+def test_the_steps_of_a_run_are_read_without_its_events(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with Runtime(path, adapters=tools(Ledger()), log_bytes=0) as runtime:
+        runtime.run("one", plan_of(("z", "look")))
+        runtime.run("two", plan_of(("a", "dark"), ("b", "keyed")))
+    with Reader(path) as reader:
+        assert [(row.step, row.id) for row in reader.steps("two")] == [(1, "a"), (2, "b")]
+        with pytest.raises(NoSuchRun, match="there is no run 'three'"):
+            reader.steps("three")
+        found = reader.step(2, 2)
+        assert found is not None
+        assert (found.run, found.id, found.adapter) == (2, "b", "keyed@1")
+        assert found == reader.steps("two")[1]
+        assert reader.step(2, 3) is None
+
+
+def test_a_step_with_a_value_of_another_type_is_damage_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with Runtime(path, adapters=tools(Ledger()), log_bytes=0) as runtime:
+        runtime.run("r", plan_of(("a", "dark")))
+    connection = apsw.Connection(str(path))
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+    connection.pragma("writable_schema", 1)
+    connection.execute("update sqlite_schema set sql = replace(sql, ' strict', '')")
+    connection.execute("update sqlite_schema set sql = replace(sql, ' STRICT', '')")
+    connection.close()
+    connection = apsw.Connection(str(path))
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+    connection.execute("update steps set arguments = x'00'")
+    connection.close()
+    told = "^run 1, step 1: a value in the row is of another type"
+    with Reader(path) as reader, pytest.raises(DamagedHistory, match=told):
+        reader.step(1, 1)
+
+
+def test_the_writers_of_a_run_are_those_of_its_rows(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    for name in ("one", "two"):
+        with Runtime(path, adapters=tools(Ledger()), log_bytes=0) as runtime:
+            runtime.run(name, plan_of(("a", "dark")))
+    with Reader(path) as reader:
+        for epoch, name in enumerate(("one", "two"), start=1):
+            history, _ = reader.read(name)
+            assert [writer.epoch for writer in reader.writers_of(history)] == [epoch]
+        assert [summary.id for summary in reader.summaries()] == ["one", "two"]
+        assert reader.unfinished() == []
+        assert reader.boot_of(3) == ""

@@ -22,6 +22,7 @@ RUN_APART = {
     "tests/crash/world.py": "the tools of workers",
     "tests/crashtests/fooling.py": "workers that would fool who kills them",
     "tests/mutation/__main__.py": "the run over all mutants, a program",
+    "tests/mutation/plugin.py": "in a process that judges one mutant, and is made for that",
     "tests/stateful/fuzz.py": "the nightly search, a program",
     "tests/storage/actors.py": "the actors, each a program of its own",
 }
