@@ -152,8 +152,8 @@ def _show(options: argparse.Namespace, screen: Screen) -> int:
             )
             diagnosis = None if found is None else diagnosis_object(found)
             about = {"next_after": more, "diagnosis": diagnosis, "unconfirmed": unconfirmed}
-            about["archive"] = None if archived is None else archived.path
-            screen.document({**shown, **about})
+            archive = None if archived is None else archived.path
+            screen.document({**shown, **about, "archive": archive})
             return Exit.OK
         screen.lines(header_lines(history, writers, standing=standing))
         if archived is not None:

@@ -166,8 +166,9 @@ where heads.run_state in ('completed', 'failed', 'cancelled') and heads.run > ? 
 order by heads.run limit ?
 
 -- name: rows_left
-select (select count(*) from events where run = ?), (select count(*) from steps where run = ?),
-  (select count(*) from heads where run = ?)
+select 'events', count(*) from events where run = ?
+union all select 'steps', count(*) from steps where run = ?
+union all select 'heads', count(*) from heads where run = ?
 
 -- name: run_numbered
 select run, id, plan, steps, attempts_max, adapters, hint, epoch, writer, wall_ns, boot_ns, hash from runs where run = ?

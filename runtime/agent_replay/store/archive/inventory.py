@@ -42,10 +42,9 @@ class Inventory:
         if RUN_STATES.get(row.run_state) not in TERMINAL or row.seq < 1:
             yield f"{place}: it is archived, and has not ended ({row.run_state}, seq {row.seq})"
         asked = (registration.run,) * 3
-        for left in self._connection.execute(QUERIES["rows_left"], asked):
-            for table, count in zip(("events", "steps", "heads"), left, strict=True):
-                if count:
-                    yield f"{place}: it is archived, and {count} rows of it are left in {table}"
+        for table, count in self._connection.execute(QUERIES["rows_left"], asked):
+            if count:
+                yield f"{place}: it is archived, and {count} rows of it are left in {table}"
 
 
 def chain_findings(

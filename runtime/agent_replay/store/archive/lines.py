@@ -7,7 +7,7 @@
     {"table": "step", ...}               its steps,
     {"table": "event", ...}              its events,
     {"table": "head", ...}               and where it ended
-    {"table": "end", "runs": ..., "events": ..., "sha256": ...}
+    {"table": "digest", "runs": ..., "events": ..., "sha256": ...}
 
 Blobs are hex digits. The digest in the last line is over every byte before that line. Here is how
 it is spelled and read, in bounded memory; whether the rows are a history is judged elsewhere.
@@ -38,7 +38,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "step": StepRow._fields,
     "event": Event._fields,
     "head": Head._fields,
-    "end": ("runs", "events", "sha256"),
+    "digest": ("runs", "events", "sha256"),
 }
 _BLOBS: Final = frozenset({"hash", "previous", "sha256"})
 _WITH_A_WRITER: Final = frozenset({"run", "event", "writer"})
@@ -108,7 +108,7 @@ class Output:
     def end(self) -> None:
         """Write the last line, and what has been waiting."""
         self._pack()
-        self._waiting += encode("end", (self._runs, self._events, self._content.digest()))
+        self._waiting += encode("digest", (self._runs, self._events, self._content.digest()))
         self._pack()
         self._write(self._packing.flush())
 
@@ -149,7 +149,7 @@ class Input:
                 yield held
             held = line
         table, row = decode(held)
-        if table != "end":
+        if table != "digest":
             raise DamagedHistory("its last line is missing: it is cut off")
         if row[2] != content.digest():
             raise DamagedHistory("its content does not fit the digest in its last line")
