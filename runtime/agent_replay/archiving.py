@@ -26,6 +26,9 @@ EVENTS_MAX = 20_000
 """Runs and events of one archive, and so of one transaction; a longer run has one for itself."""
 
 
+_ALWAYS = 2**63 - 1
+
+
 class Archived(NamedTuple):
     """An archive: its path, its SHA-256 in hex, the ids of its runs, and their events."""
 
@@ -59,7 +62,9 @@ def archive(
     if type(seconds) not in (int, float) or not 0 <= seconds < 2**33:
         raise InvalidInput(f"older_than_seconds is a number from 0 on, not {older_than_seconds!a}")
     if run_ids is None:
-        before_ns = runtime._clock.read().wall_ns - round(seconds * NANOSECONDS)
+        before_ns = _ALWAYS
+        if older_than_seconds is not None:  # else a clock that went back would not matter
+            before_ns = runtime._clock.read().wall_ns - round(seconds * NANOSECONDS)
         return _archived(runtime, _ended(runtime, before_ns), folder, named=False)
     named = _named(runtime, [check_id("run id", run_id) for run_id in run_ids])
     return _archived(runtime, named, folder, named=True)
