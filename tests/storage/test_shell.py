@@ -29,7 +29,6 @@ from tests.outside import ManualClock
 from tests.storage.histories import (
     FILLED,
     PLACES,
-    TABLES,
     Place,
     Rows,
     Value,
@@ -540,7 +539,7 @@ def test_a_select_inserts_no_more_than_values_do(lived: Path, verb: str) -> None
     ending = _selected(
         Event._fields, **settled, run="run", epoch="epoch", hash="heads.hash", step="heads.step"
     )
-    script = [f"{verb} {table} select * from {table};" for table in TABLES]
+    script = [f"{verb} {table} select * from {table};" for table in FILLED]
     script += [
         f"{verb} events select {_selected(Event._fields, seq='seq + 1')} from events;",
         f"{verb} events select {_selected(Event._fields, seq='seq + 100')} from events;",
