@@ -29,7 +29,7 @@ from agent_replay.lifecycles.run import RunEvent, RunState
 from agent_replay.lifecycles.step import Actor, Contract, StepEvent, StepState
 from agent_replay.live import LiveRun
 from agent_replay.plan import Step, plan_digest
-from agent_replay.store.archive.record import archived_by_number, archived_link
+from agent_replay.store.archive.record import ArchivedRow, archived_by_number, archived_link
 from agent_replay.store.database import Database
 from agent_replay.store.writer import Store
 from tests.outside import SETTLES_SECONDS, Ledger, ManualClock, plan_of, tools
@@ -41,7 +41,7 @@ TABLES = (*FILLED, "archived")
 Value = str | int | bytes | None
 Row = tuple[Value, ...]
 Rows = dict[str, list[Row]]
-Record = TypeVar("Record", Event, Head, Registration, StepRow, Writer)
+Record = TypeVar("Record", Event, Head, Registration, StepRow, Writer, ArchivedRow)
 
 # --- a runtime's database, with every kind of event ---------------------------------------------
 

@@ -14,6 +14,7 @@ from agent_replay.history import first_head
 from agent_replay.lifecycles.run import TERMINAL
 from agent_replay.store.archive.record import ArchivedRow
 from agent_replay.store.verify import verify
+from tests.outside import plan_of
 from tests.storage.archives import copy_with_archives, opened, rows_of_archived
 from tests.storage.histories import (
     Row,
@@ -69,7 +70,7 @@ def right_rows(path: Path) -> list[ArchivedRow]:
 
 
 def deleting(run: Value) -> list[str]:
-    return [f"delete from {table} where run = {run};" for table in OF_A_RUN]
+    return [f"delete from {table} where run = {literal(run)};" for table in OF_A_RUN]
 
 
 @pytest.mark.invariant("S5")
@@ -126,7 +127,7 @@ def test_archived_runs_are_numbered_and_written_by_the_writer_that_holds_the_dat
 ) -> None:
     with opened(archived) as runtime:
         for number in range(2):
-            runtime.run(f"new-{number}", {"plan": 1, "steps": [LOOK]})
+            runtime.run(f"new-{number}", LOOK)
         runtime.archive(["new-0"])
     row = next(row for row in right_rows(archived) if row.run_state in TERMINAL)
     count = len(content(archived)["archived"])
@@ -148,7 +149,7 @@ def test_archived_runs_are_numbered_and_written_by_the_writer_that_holds_the_dat
     }
 
 
-LOOK = {"id": "a", "adapter": "look@1", "contract": "read_only", "arguments": {}}
+LOOK = plan_of(("a", "look"))
 
 
 def _other(value: Value) -> Value:
@@ -167,12 +168,12 @@ def test_where_a_run_is_kept_is_never_changed_or_deleted(archived: Path) -> None
         for verb in VERBS:
             script += [insert("archived", changed, verb), insert("archived", row, verb)]
         for name, value in zip(names, row, strict=True):
-            where = f"where run = {row[0]}"
+            where = f"where run = {literal(row[0])}"
             script += [
                 f"update archived set {name} = {literal(_other(value))} {where};",
                 f"update or replace archived set {name} = {name} {where};",
             ]
-        script.append(f"delete from archived where run = {row[0]};")
+        script.append(f"delete from archived where run = {literal(row[0])};")
         plain = insert("archived", row).removesuffix(";")
         script += [
             f"{plain} on conflict do nothing;",
@@ -188,7 +189,7 @@ def test_nothing_is_put_back_or_added_to_an_archived_run(tmp_path: Path, verb: s
     """Least of all to the last one that was registered, whose head and plan came last."""
     path = copy_of(every_kind, tmp_path)
     with opened(path) as runtime:
-        runtime.run("last", {"plan": 1, "steps": [LOOK]})
+        runtime.run("last", LOOK)
         before = content(path)
         runtime.archive()
     gone = {row.run for row in rows_of_archived(path)}
@@ -197,10 +198,10 @@ def test_nothing_is_put_back_or_added_to_an_archived_run(tmp_path: Path, verb: s
     for table in OF_A_RUN:
         script += [insert(table, row, verb) for row in before[table] if row[0] in gone]
     for row in [row for row in before["runs"] if row[0] in gone]:
-        fresh = first_head(Registration._make(row))  # type: ignore[arg-type]
+        fresh = first_head(Registration._make(row))
         script += [insert("heads", fresh._replace(epoch=epoch), verb) for epoch in (1, 5, 6)]
         script.append(insert("runs", row, verb))
-        script.append(f"delete from runs where run = {row[0]};")
+        script.append(f"delete from runs where run = {literal(row[0])};")
     for row in before["events"]:
         event = Event._make(row)
         if event.run in gone:

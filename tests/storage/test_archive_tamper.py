@@ -187,7 +187,8 @@ def test_each_changed_value_in_an_archive_is_found(path: Path, table: str, seale
     lines = lines_of(file)
     number = next(n for n, line in enumerate(lines) if line["table"] == table)
     for name, value in lines[number].items():
-        for other in (f"{value}0", 7.5, [], None, True, "\ud800"):
+        wrong: tuple[object, ...] = (f"{value}0", 7.5, [], None, True, "\ud800")
+        for other in wrong:
             if other == value or (name == "table" and not isinstance(other, str)):
                 continue
             changed = [*lines[:number], {**lines[number], name: other}, *lines[number + 1 :]]
