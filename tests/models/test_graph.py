@@ -292,7 +292,7 @@ def test_a_state_that_no_way_leads_to_is_missing() -> None:
 
 
 OF_THE_GRAPH = re.findall(r"create trigger (?!archived_)(\w+)", TRIGGERS)
-"""The triggers but those of `archived`: to be archived is no state of a run, and no walk does it."""
+"""The triggers but those of `archived`: that is no state of a run, and no walk leads there."""
 
 
 @pytest.mark.slow

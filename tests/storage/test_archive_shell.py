@@ -144,6 +144,8 @@ def test_archived_runs_are_numbered_and_written_by_the_writer_that_holds_the_dat
     }
     offers = [altered(row, epoch=epoch) for epoch in (1, row.epoch - 1, row.epoch + 1)]
     offers += [altered(row, writer=writer) for writer in (b"", bytes(16))]
+    writers = content(archived)["writers"][:-1]
+    offers += [altered(row, epoch=epoch, writer=writer) for epoch, writer, *_ in writers]
     assert set(refusals(archived, [insert("archived", o, verb) for o in offers])) == {
         "archived: another writer holds the epoch"
     }
