@@ -47,6 +47,7 @@ OTHER_WAYS = {
     "close": "calls nothing",
     "reopen": "calls nothing",
     "path": "reads",
+    "run_many": "drives each run as run does: tests/cli/test_running_many.py kills one",
 }
 
 
