@@ -213,6 +213,8 @@ def _stages(evidence: Evidence, lifecycle: Lifecycle) -> Iterator[str]:
 
 def _stage(database: Evidence, key: str, lifecycle: Lifecycle) -> Iterator[str]:
     """Yield what is wrong with the rows of one stage."""
+    if [chain["name"] for chain in database["chains"]] != ["archived", "runs", "writers"]:
+        yield "the chains are not those of runs, writers and archived runs"
     yield from history.complaints(database, lifecycle)
     if len(database["runs"]) != 1 or len(database["steps"]) != 1:
         yield "it is of another plan"

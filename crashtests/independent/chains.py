@@ -65,10 +65,20 @@ def complaints(database: Mapping[str, Any]) -> Iterator[str]:
         events = [event for event in database["events"] if event["run"] == row["run"]]
         yield from _follow(previous, "event", events)[2]
     ends["runs"] = (len(database["runs"]), previous.hex(), [])
+    yield from _ends(database, ends, start)
+
+
+def _ends(
+    database: Mapping[str, Any], ends: Mapping[str, tuple[int, str, list[str]]], start: bytes
+) -> Iterator[str]:
+    """Yield each chain that ends elsewhere; nothing of these databases is in an archive, and the
+    chain of what is was added after the first reports."""
     found = {chain["name"]: (chain["count"], chain["hash"]) for chain in database["chains"]}
     for name, (count, last, _) in ends.items():
         if found.get(name) != (count, last):
             yield f"the chain of {name} ends elsewhere than its rows"
+    if found.get("archived", (0, start.hex())) != (0, start.hex()):
+        yield "the chain of archived runs does not end where it begins"
 
 
 def _columns(database: Mapping[str, Any]) -> Iterator[str]:

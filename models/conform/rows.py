@@ -103,7 +103,8 @@ def read(path: str | os.PathLike[str]) -> Histories:
 
 
 def histories(tables: dict[str, list[dict[str, object]]]) -> Histories:
-    """Return the histories that the rows of an export are."""
+    """Return the histories that the rows of an export are; those of archived runs are not there."""
+    archived = {_number(row, "run") for row in tables["archived"]}
     boots = {_number(row, "epoch"): str(row["boot_id"]) for row in tables["writer"]}
     rows: dict[int, list[Row]] = defaultdict(list)
     for event in tables["event"]:
@@ -117,6 +118,7 @@ def histories(tables: dict[str, list[dict[str, object]]]) -> Histories:
         runs=tuple(
             _run(run, steps[_number(run, "run")], rows[_number(run, "run")])
             for run in tables["run"]
+            if _number(run, "run") not in archived
         ),
         strays=tuple(sorted({*rows, *steps} - {_number(run, "run") for run in tables["run"]})),
     )

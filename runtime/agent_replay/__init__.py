@@ -24,6 +24,7 @@ from agent_replay.adapters import Absent, Adapter, Found, Request, ToolRejected,
 from agent_replay.contracts import FOREVER, Terms, idempotent, opaque, queryable, read_only
 from agent_replay.errors import (
     AdapterMismatch,
+    ArchiveError,
     DamagedHistory,
     DatabaseLocked,
     EvidenceRefused,
@@ -57,6 +58,7 @@ __all__ = [
     "Absent",
     "Adapter",
     "AdapterMismatch",
+    "ArchiveError",
     "Contract",
     "DamagedHistory",
     "DatabaseLocked",

@@ -7,10 +7,10 @@ written with its type and length, so that no text can move from one field to the
     integer  i<decimal>;                          null     n;
 
 The fields are the columns in the order of the table without `hash`, after a first text field that
-names the record (`identity`, `writer`, `run` or `event`). Three chains hang on the database's
-identity, whose own link comes after 32 zero bytes: the writers and the runs, one after the other,
-and the events of each run, whose first link comes after the run's registration. The stored bytes
-are hashed, never a value that was read and written again.
+names the record (`identity`, `writer`, `run`, `event` or `archived`). The chains hang on the
+database's identity, whose own link comes after 32 zero bytes: the writers, the runs and the
+archived runs, one after the other, and the events of each run, whose first link comes after the
+run's registration. The stored bytes are hashed, never a value that was read and written again.
 
 A chain shows accidents. Whoever may write the file can forge all of it: nothing here is keyed.
 """

@@ -93,6 +93,11 @@ class StorageError(ReplayError):
         self.outcome_unknown = outcome_unknown
 
 
+class ArchiveError(ReplayError):
+    """An archive cannot be written or read, or is not where it should be; the database is as it
+    was."""
+
+
 # --- results ----------------------------------------------------------------------------------
 
 

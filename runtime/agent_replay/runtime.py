@@ -17,13 +17,13 @@ import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from agent_replay.adapters import Adapter, Registry
-from agent_replay.clock import NANOSECONDS, Clock, SystemClock
-from agent_replay.contracts import Terms
+from agent_replay.clock import Clock, SystemClock
 from agent_replay.driver import Driver, Known, Memory
 from agent_replay.errors import (
-    AdapterMismatch,
+    ArchiveError,
     EvidenceRefused,
     InvalidInput,
     PlanMismatch,
@@ -35,7 +35,8 @@ from agent_replay.keys import idempotency_key
 from agent_replay.lifecycles.run import RunEvent, RunState
 from agent_replay.lifecycles.step import Actor, StepEvent, StepState
 from agent_replay.live import LiveRun, OnEvent
-from agent_replay.outcome import Finished, Outcome, outcome_of, sources_of, terms_of
+from agent_replay.outcome import Finished, Outcome, outcome_of, terms_of
+from agent_replay.pinning import check_adapters, pinned_by
 from agent_replay.plan import Plan, Step, first_difference, plan_of
 from agent_replay.reconcile import Evidence, confirming_payload, operators_payload
 from agent_replay.recovery import News, Why
@@ -43,6 +44,9 @@ from agent_replay.store import rows
 from agent_replay.store.database import LOG_BYTES, Database
 from agent_replay.turns import Turns
 from agent_replay.values import Json, canonical, check_id
+
+if TYPE_CHECKING:
+    from agent_replay.archiving import Archived
 
 ATTEMPTS_MAX = 3
 """Requests and resends of a step, over all processes, before a person is asked."""
@@ -143,7 +147,7 @@ class Runtime:
             registration = self._store.find(run_id)
             if registration is None:
                 return self._start(run_id, given)
-            return self._go_on(run_id, given)
+            return self._go_on(run_id, given, registration)
 
     def run_many(
         self,
@@ -183,6 +187,28 @@ class Runtime:
         """Return what a run has come to so far, from its history alone; raises `NoSuchRun`."""
         return outcome_of(self._store.read(run_id))
 
+    def archive(
+        self,
+        run_ids: Iterable[str] | None = None,
+        *,
+        older_than_seconds: float | None = None,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> list[Archived]:
+        """Move runs that have ended into archives, and return these: files beside the database, or
+        in `folder`.
+
+        All that have ended, or those with these ids, or those that ended so long ago. Their ids
+        stay in use: `run`, `resume` and `outcome` answer from the archive. Runs that are archived
+        already or under way are left out; an id of a run that has not ended or is under way raises
+        `InvalidInput`. Raises `ArchiveError` if a file cannot be written: its runs stay.
+        """
+        from agent_replay import archiving  # here: most programs never do
+
+        target = None if folder is None else os.fspath(folder)
+        return list(
+            archiving.archive(self, run_ids, older_than_seconds=older_than_seconds, folder=target)
+        )
+
     def _unfinished(self) -> Iterator[str]:
         after = 0
         while page := self._store.unfinished(after=after, limit=_PAGE):
@@ -191,7 +217,7 @@ class Runtime:
 
     def _start(self, run_id: str, plan: Plan) -> Outcome:
         """Register a run with its first request, in one transaction, and drive it."""
-        adapters = self._pinned_by(plan)
+        adapters = pinned_by(plan, self._registry)
         now = self._clock.read()
         unnumbered = Registration(
             run=0,
@@ -222,8 +248,15 @@ class Runtime:
         live.committed(1)
         return self._drive(live)
 
-    def _go_on(self, run_id: str, plan: Plan | None) -> Outcome:
-        history = self._store.read(run_id)
+    def _go_on(
+        self, run_id: str, plan: Plan | None, registration: Registration | None = None
+    ) -> Outcome:
+        try:
+            history = self._store.read(run_id)
+        except ArchiveError as error:
+            if plan is None or registration is None or plan.digest == registration.plan:
+                raise
+            raise PlanMismatch(f"run {run_id} has another plan; use another run id") from error
         if plan is not None and plan.digest != history.registration.plan:
             difference = first_difference(self._stored_steps(history), plan.steps)
             raise PlanMismatch(
@@ -265,44 +298,6 @@ class Runtime:
             )
             for number, step in enumerate(plan.steps, start=1)
         ]
-
-    # --- adapters -------------------------------------------------------------------------------
-
-    def _pinned_by(self, plan: Plan) -> dict[str, Json]:
-        """Return what the run pins of each adapter; raises `AdapterMismatch` naming the first
-        difference."""
-        pinned: dict[str, Json] = {}
-        for step in plan.steps:
-            identity = f"{step.adapter}@{step.version}"
-            adapter = self._registry.get(identity)
-            if adapter.terms.contract is not step.contract:
-                raise AdapterMismatch(
-                    f"step {step.id!r} counts on {identity} being {step.contract}, "
-                    f"but it is registered as {adapter.terms.contract}; correct the plan or the "
-                    "adapter"
-                )
-            pinned[identity] = {**adapter.terms.pinned(), "source": adapter.source}
-        return pinned
-
-    def _check_adapters(self, history: RunHistory, *, missing_is_fine: bool) -> tuple[str, ...]:
-        """Raise `AdapterMismatch` at the first adapter that is missing or has other terms; return
-        warnings."""
-        warnings = []
-        pinned = terms_of(history.registration)
-        sources = sources_of(history.registration)
-        for identity, terms in pinned.items():
-            if missing_is_fine and not self._registry.has(identity):
-                continue
-            adapter = self._registry.get(identity)
-            if adapter.terms != terms:
-                raise AdapterMismatch(
-                    f"run {history.registration.id} has pinned {identity} as {_in_words(terms)}, "
-                    f"but it is registered as {_in_words(adapter.terms)}; register it as it was, "
-                    "under its version"
-                )
-            if sources.get(identity) != adapter.source:
-                warnings.append(f"the source of adapter {identity} has changed since the run began")
-        return tuple(warnings)
 
     # --- people ---------------------------------------------------------------------------------
 
@@ -384,17 +379,11 @@ class Runtime:
             live.commit()
             return outcome_of(live.history)
 
+    def _check_adapters(self, history: RunHistory, *, missing_is_fine: bool) -> tuple[str, ...]:
+        return check_adapters(history.registration, self._registry, missing_is_fine=missing_is_fine)
+
     def _live(self, history: RunHistory) -> LiveRun:
         return LiveRun(self._store, history, self._clock, self._on_event)
 
     def _acting_on(self, run_id: str) -> AbstractContextManager[LiveRun]:
         return self._turns.acting(run_id, lambda: self._live(self._store.read(run_id)))
-
-
-def _in_words(terms: Terms) -> str:
-    parts = [
-        f"{name.removesuffix('_ns')}={value / NANOSECONDS:g}"
-        for name, value in terms.pinned().items()
-        if isinstance(value, int)
-    ]
-    return f"{terms.contract}({', '.join(parts)})"

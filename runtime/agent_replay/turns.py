@@ -7,7 +7,7 @@ the driver's own `LiveRun`, under its lock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from threading import Condition, get_ident
 
@@ -70,6 +70,20 @@ class Turns:
             return
         with self.driving(run_id):
             yield read()
+
+    @contextmanager
+    def idle(self, run_ids: Iterable[str]) -> Iterator[list[str]]:
+        """Hold those of the runs that nobody works on, and yield them; whoever wants one waits."""
+        with self._changed:
+            free = [run_id for run_id in run_ids if run_id not in self._holders]
+            self._holders.update((run_id, (get_ident(), None)) for run_id in free)
+        try:
+            yield free
+        finally:
+            with self._changed:
+                for run_id in free:
+                    del self._holders[run_id]
+                self._changed.notify_all()
 
     @contextmanager
     def nobody(self, act: str) -> Iterator[None]:

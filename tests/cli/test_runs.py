@@ -307,7 +307,7 @@ def test_export_has_every_row(place: Place) -> None:
         "run": 1,
         "step": 3,
         "event": 6,
-        "chain": 2,
+        "chain": 3,
     }
     assert rows[0]["spec"] == MOVES_DIGEST
     assert all(re.fullmatch("[0-9a-f]{64}", r["hash"]) for r in rows if r["table"] == "event")

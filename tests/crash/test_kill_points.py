@@ -42,6 +42,7 @@ OTHER_WAYS = {
     "refute": "calls nothing",
     "abandon": "calls nothing",
     "cancel": "calls nothing",
+    "archive": "calls nothing: test_archive_kills.py",
     "outcome": "reads",
     "close": "calls nothing",
     "reopen": "calls nothing",

@@ -19,9 +19,12 @@ from agent_replay.store.verify import verify
 from tests.outside import ManualClock
 from tests.scale.many import Shape, make
 
-SCANS = {"integrity", "runs", "run_numbers", "writers", "permitted", "chains", "identity", "schema"}
+SCANS = {
+    *("integrity", "runs", "run_numbers", "writers", "permitted", "chains", "identity", "schema"),
+    *("archived_by_number", "archived_by_run", "archived_files"),
+}
 """What `verify` and `export` go through from end to end, and tables of a few rows."""
-STRAYS = {"stray_steps", "stray_events", "stray_heads", "headless"}
+STRAYS = {"stray_steps", "stray_events", "stray_heads", "stray_archived", "headless"}
 """Only `verify` and `doctor` look for these."""
 
 

@@ -29,16 +29,19 @@ from agent_replay.lifecycles.run import RunEvent, RunState
 from agent_replay.lifecycles.step import Actor, Contract, StepEvent, StepState
 from agent_replay.live import LiveRun
 from agent_replay.plan import Step, plan_digest
+from agent_replay.store.archive.record import ArchivedRow, archived_by_number, archived_link
 from agent_replay.store.database import Database
 from agent_replay.store.writer import Store
 from tests.outside import SETTLES_SECONDS, Ledger, ManualClock, plan_of, tools
 
-TABLES = ("identity", "permitted", "writers", "runs", "steps", "events", "heads", "chains")
+FILLED = ("identity", "permitted", "writers", "runs", "steps", "events", "heads", "chains")
+"""The tables that hold rows in the databases made here."""
+TABLES = (*FILLED, "archived")
 
 Value = str | int | bytes | None
 Row = tuple[Value, ...]
 Rows = dict[str, list[Row]]
-Record = TypeVar("Record", Event, Head, Registration, StepRow, Writer)
+Record = TypeVar("Record", Event, Head, Registration, StepRow, Writer, ArchivedRow)
 
 # --- a runtime's database, with every kind of event ---------------------------------------------
 
@@ -258,7 +261,7 @@ def rows_of(connection: apsw.Connection) -> Rows:
 def fingerprint(connection: apsw.Connection) -> list[tuple[str, ...]]:
     """Return every row that a writer could have added, in hex, whatever bytes are in it."""
     found: list[tuple[str, ...]] = []
-    for table in ("writers", "runs", "steps", "events", "heads", "chains"):
+    for table in ("writers", "runs", "steps", "events", "heads", "chains", "archived"):
         names = ", ".join(f"hex({name})" for name, _ in columns(connection, table))
         found += connection.execute(f"select '{table}', {names} from {table}")
     return found
@@ -349,6 +352,15 @@ def reforge(connection: apsw.Connection) -> None:
             connection.execute(statement, (run.plan, link, run.run))
             _reforge_events(connection, run._replace(hash=link))
         _set_chain(connection, "runs", count, link)
+        _reforge_archived(connection, start)
+
+
+def _reforge_archived(connection: apsw.Connection, link: bytes) -> None:
+    rows = list(archived_by_number(connection))
+    for row in rows:
+        link = archived_link(link, row)
+        connection.execute("update archived set hash = ? where run = ?", (link, row.run))
+    _set_chain(connection, "archived", len(rows), link)
 
 
 def _set_chain(connection: apsw.Connection, name: str, count: int, link: bytes) -> None:

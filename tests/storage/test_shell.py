@@ -27,8 +27,8 @@ from agent_replay.store.database import Database
 from agent_replay.store.verify import verify
 from tests.outside import ManualClock
 from tests.storage.histories import (
+    FILLED,
     PLACES,
-    TABLES,
     Place,
     Rows,
     Value,
@@ -60,6 +60,7 @@ OUTCOMES = {
 }
 COUPLINGS = sorted({" ".join(to.coupled) for to in PERMITTED.values()})
 OTHER_HASH = b"\x11" * 32
+NAMES_OF_CHAINS = ("", "runs", "writers", "archived", "Runs", "other")
 
 
 @pytest.fixture
@@ -327,7 +328,7 @@ KEY_COLUMNS = {"permitted": 7, "steps": 2, "events": 2}
 
 
 @pytest.mark.invariant("S5")
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", FILLED)
 def test_no_row_is_replaced_or_written_over(lived: Path, table: str) -> None:
     """OR REPLACE deletes the row that is in the way, and no delete trigger fires for it."""
     rows = content(lived)[table]
@@ -345,7 +346,7 @@ def test_no_row_is_replaced_or_written_over(lived: Path, table: str) -> None:
 
 
 @pytest.mark.invariant("S5")
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", FILLED)
 def test_no_column_of_any_row_is_changed(lived: Path, table: str) -> None:
     rows = content(lived)[table]
     names = names_of_columns(lived, table)
@@ -375,7 +376,7 @@ def test_a_head_or_a_chain_is_not_moved_by_hand(lived: Path) -> None:
             for seq in range(head.seq + 3)
             for link in hashes
         ]
-    for name, table in (("runs", "runs"), ("writers", "writers")):
+    for name, table in (("runs", "runs"), ("writers", "writers"), ("archived", "runs")):
         script += [
             f"update chains set count = {count}, hash = {literal(row[-1])} where name = '{name}';"
             for count in range(len(rows[table]) + 3)
@@ -384,7 +385,7 @@ def test_a_head_or_a_chain_is_not_moved_by_hand(lived: Path) -> None:
     refusals(lived, script)
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", FILLED)
 def test_no_row_is_deleted(lived: Path, table: str) -> None:
     key = names_of_columns(lived, table)[0]
     script = [
@@ -415,7 +416,7 @@ def test_no_move_is_added_to_those_that_are_permitted(lived: Path, verb: str) ->
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_there_is_one_identity_one_head_for_a_run_and_two_chains(lived: Path, verb: str) -> None:
+def test_there_is_one_identity_one_head_for_a_run_and_three_chains(lived: Path, verb: str) -> None:
     rows = content(lived)
     (identity,) = rows["identity"]
     head = rows["heads"][-1]
@@ -426,7 +427,10 @@ def test_there_is_one_identity_one_head_for_a_run_and_two_chains(lived: Path, ve
         *(("identity", (one, *identity[1:])) for one in (None, 0, 1, 2)),
         *(("heads", (number, *others)) for number in (None, -1, 0, run, run + 1)),
         *(("heads", (number, *fresh[1:])) for number in (run, run + 1)),
-        *(("chains", (name, 0, bytes(32))) for name in ("", "runs", "writers", "Runs", "other")),
+        *(
+            ("chains", (name, 0, bytes(32)))
+            for name in ("", "runs", "writers", "archived", "Runs", "other")
+        ),
     ]
     refusals(lived, [insert(table, row, verb) for table, row in offers])
 
@@ -535,7 +539,7 @@ def test_a_select_inserts_no_more_than_values_do(lived: Path, verb: str) -> None
     ending = _selected(
         Event._fields, **settled, run="run", epoch="epoch", hash="heads.hash", step="heads.step"
     )
-    script = [f"{verb} {table} select * from {table};" for table in TABLES]
+    script = [f"{verb} {table} select * from {table};" for table in FILLED]
     script += [
         f"{verb} events select {_selected(Event._fields, seq='seq + 1')} from events;",
         f"{verb} events select {_selected(Event._fields, seq='seq + 100')} from events;",

@@ -18,6 +18,7 @@ TESTS = [path for path in PYTHON if path.is_relative_to(ROOT / "tests")]
 
 RUN_APART = {
     "tests/cli/tools.py": "the adapters of commands; those that die are given to processes only",
+    "tests/crash/archiver.py": "a program, and the processes that it has killed",
     "tests/crash/worker.py": "the server and its workers",
     "tests/crash/world.py": "the tools of workers",
     "tests/crashtests/fooling.py": "workers that would fool who kills them",

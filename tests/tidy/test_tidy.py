@@ -154,6 +154,7 @@ OPENS_ANOTHER_FILE: dict[tuple[str, str], str] = {
     ("cli/screen.py", "_lead_to_nowhere"): "the null device",
     ("effects/store.py", "_create"): "a new file of the stand-in tool; it must not be there yet",
     ("plan.py", "load_plan"): "a plan that a person wrote",
+    ("store/archive/place.py", "create"): "a new archive; it must not be there yet",
     ("store/sql.py", "text_of"): "a file of this package, beside the module",
 }
 """(file, function): what it opens, which can't be a database."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from agent_replay.cli import checking, exits, inputs, reading, running, settling
+from agent_replay.cli import archiving, checking, exits, inputs, reading, running, settling
 from agent_replay.cli.exits import Exit
 from agent_replay.cli.parsing import Parser
 from agent_replay.cli.screen import Screen
@@ -65,7 +65,7 @@ def _parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=_version())
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for group in (running, reading, settling, checking):
+    for group in (running, reading, settling, checking, archiving):
         group.add(commands)
     return parser
 

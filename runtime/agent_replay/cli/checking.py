@@ -10,7 +10,7 @@ import stat
 from collections.abc import Generator, Iterable
 from hashlib import sha256
 
-from agent_replay.cli import inputs, parsing
+from agent_replay.cli import archiving, inputs, parsing
 from agent_replay.cli.exits import Exit
 from agent_replay.cli.parsing import Parser
 from agent_replay.cli.screen import Screen
@@ -19,7 +19,7 @@ from agent_replay.lifecycles.coupling import FILE_DIGEST, MOVES_DIGEST, SPEC_VER
 from agent_replay.plan import load_plan
 from agent_replay.report.words import safe
 from agent_replay.store.reader import Reader
-from agent_replay.store.verify import verify
+from agent_replay.store.verify import Verdict, verify
 
 SPEC_FILES = ("step.toml", "run.toml")
 _BESIDE = ("-wal", "-shm", "-journal")
@@ -34,7 +34,14 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
         _verify,
         "Check every row of the database, and say which is not what the runtime writes.",
         "It shows accidents. Whoever may write the file can forge all of it; against that, write\n"
-        "down heads elsewhere (`show` prints them) and give them here.",
+        "down heads elsewhere (`show` prints them) and give them here. The archives of the\n"
+        "database are checked, too; one of them alone if it is named.",
+    )
+    check.add_argument(
+        "archive", metavar="ARCHIVE", nargs="?", help="check this archive, and no database"
+    )
+    check.add_argument(
+        "--no-archives", action="store_true", help="do not look into the archives of the database"
     )
     check.add_argument(
         "--expect-head",
@@ -75,11 +82,14 @@ def add(commands: argparse._SubParsersAction[Parser]) -> None:
 
 
 def _verify(options: argparse.Namespace, screen: Screen) -> int:
+    if options.archive is not None:
+        return _verify_archive(options, screen)
     database = inputs.database_path(options.db)
     with Reader(database) as reader:
         reader.check_spec()
         unconfirmed = reader.unconfirmed
-    verdict = verify(database, expected=options.expect_head)
+        orphans = [] if options.no_archives else reader.orphans()
+    verdict = verify(database, expected=options.expect_head, archives=not options.no_archives)
     if options.json:
         screen.document(
             {
@@ -89,18 +99,47 @@ def _verify(options: argparse.Namespace, screen: Screen) -> int:
                 "events": verdict.events,
                 "findings": list(verdict.findings),
                 "unconfirmed": unconfirmed,
+                "archived": verdict.archived,
+                "archives": verdict.archives,
+                "missing": list(verdict.missing),
+                "orphans": [*orphans],
             }
         )
     else:
-        screen.lines(safe(finding) for finding in verdict.findings)
-        word = "sound" if verdict.sound else "DAMAGED" if verdict.findings else "not complete"
-        screen.lines([f"{word}: {verdict.runs} runs and {verdict.events} events were looked at"])
+        screen.lines(safe(finding) for finding in (*verdict.findings, *verdict.missing))
+        screen.lines([_in_words(verdict)])
+        for orphan in orphans:
+            screen.complain(f"note: {orphan_in_words(orphan)}")
         if unconfirmed:
             screen.complain("no writer has confirmed the last events; the next one to open does")
     if verdict.sound:
         return Exit.OK
+    if verdict.missing and not verdict.findings:
+        return Exit.STORAGE
     screen.complain("stop, keep a copy of the database and of its -wal, and do not repair it")
     return Exit.DAMAGED
+
+
+def _in_words(verdict: Verdict) -> str:
+    word = "sound" if verdict.sound else "DAMAGED" if verdict.findings else "not complete"
+    told = f"{word}: {verdict.runs} runs and {verdict.events} events were looked at"
+    if not verdict.archived:
+        return told
+    return f"{told}; {verdict.archived} of the runs are archived, {verdict.archives} archives read"
+
+
+def orphan_in_words(path: str) -> str:
+    """Return what an archive is that no row refers to."""
+    return (
+        f"{path} belongs to no archived run: a process ended before its runs had left, and they "
+        "are still in the database. The next archive of the same runs takes it; it may be removed"
+    )
+
+
+def _verify_archive(options: argparse.Namespace, screen: Screen) -> int:
+    if options.db is not None or options.expect_head or options.no_archives:
+        raise InvalidInput("an archive is checked by itself: give its path, and only --json")
+    return archiving.verify_file(options.archive, screen, as_json=options.json)
 
 
 # --- export -------------------------------------------------------------------------------------

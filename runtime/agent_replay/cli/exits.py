@@ -36,7 +36,7 @@ MEANINGS: Final[Mapping[Exit, str]] = {
     Exit.LOCKED: "another process holds the database, or has taken it over",
     Exit.DAMAGED: "the database holds what the runtime never writes",
     Exit.ADAPTER: "an adapter is missing, or promises something else than the run has pinned",
-    Exit.STORAGE: "the storage failed, also that of standard output",
+    Exit.STORAGE: "the storage failed, also that of standard output, or an archive is missing",
     Exit.NO_RUN: "the database holds no run of this id",
     Exit.INTERRUPTED: "interrupted by Ctrl-C or SIGTERM; an open request stays open until a resume",
 }
@@ -66,6 +66,7 @@ OF_ERRORS: Final[Mapping[type[ReplayError], Exit]] = {
     errors.Fenced: Exit.LOCKED,
     errors.DamagedHistory: Exit.DAMAGED,
     errors.StorageError: Exit.STORAGE,
+    errors.ArchiveError: Exit.STORAGE,
     errors.WrongProcess: Exit.STORAGE,
 }
 """How a command ends in an error; one that is not here ends as its nearest base does."""

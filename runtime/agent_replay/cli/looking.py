@@ -12,7 +12,14 @@ from agent_replay.clock import SystemClock
 from agent_replay.events import Event, StepRow
 from agent_replay.history import RunHistory
 from agent_replay.report.commands import Caller
-from agent_replay.report.diagnosis import Diagnosis, Standing, Writing, diagnose, standing_of
+from agent_replay.report.diagnosis import (
+    Diagnosis,
+    Standing,
+    Writing,
+    archived_standing,
+    diagnose,
+    standing_of,
+)
 from agent_replay.report.runs import Listed
 from agent_replay.store.reader import Reader, Summary
 
@@ -61,6 +68,8 @@ class View:
         Raises `DamagedHistory` where that can't be. When `EVENTS_READ_MAX` events have been gone
         through for a page, further runs are shown as their heads tell.
         """
+        if summary.archive is not None:
+            return unread(summary, archived_standing(summary.run_state))
         standing = standing_of(summary.run_state, summary.state, in_hand=self.writing.at_work)
         ended = standing in (Standing.COMPLETED, Standing.FAILED, Standing.CANCELLED)
         if ended or standing is Standing.DAMAGED:
@@ -95,6 +104,7 @@ def unread(summary: Summary, standing: Standing, step: StepRow | None = None) ->
         state=None if step is None else summary.state,
         attempt=None if step is None else summary.attempt,
         key=None if step is None else step.key,
+        archive=summary.archive,
     )
 
 

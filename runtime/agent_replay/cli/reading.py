@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator
 
 from agent_replay.cli import inputs, parsing
+from agent_replay.cli.checking import orphan_in_words
 from agent_replay.cli.exits import Exit
 from agent_replay.cli.looking import View, looking_at, unread
 from agent_replay.cli.parsing import Parser
@@ -18,7 +19,7 @@ from agent_replay.report.doctor import act_lines, diagnosis_lines, waiting_lines
 from agent_replay.report.objects import acts_list, diagnosis_object, history_object, listed_object
 from agent_replay.report.runs import Listed, list_lines
 from agent_replay.report.timeline import argument_lines, event_lines, header_lines
-from agent_replay.report.words import safe
+from agent_replay.report.words import safe, utc
 from agent_replay.values import Json, check_id
 
 LIMIT = 100
@@ -143,6 +144,7 @@ def _show(options: argparse.Namespace, screen: Screen) -> int:
         found = None if history.ended else view.diagnose(history)
         standing = found.standing if found else Standing(history.run_state.value)
         writers = view.reader.writers_of(history)
+        archived = view.reader.archived(history.registration)
         unconfirmed = view.reader.unconfirmed
         if options.json:
             shown = history_object(
@@ -150,9 +152,12 @@ def _show(options: argparse.Namespace, screen: Screen) -> int:
             )
             diagnosis = None if found is None else diagnosis_object(found)
             about = {"next_after": more, "diagnosis": diagnosis, "unconfirmed": unconfirmed}
-            screen.document({**shown, **about})
+            archive = None if archived is None else archived.path
+            screen.document({**shown, **about, "archive": archive})
             return Exit.OK
         screen.lines(header_lines(history, writers, standing=standing))
+        if archived is not None:
+            screen.lines([f"  archived in {safe(archived.path)}, {utc(archived.row.archived_ns)}"])
         if options.arguments:
             screen.lines(argument_lines(history))
         screen.lines(["", *event_lines(history, events, before), ""])
@@ -228,6 +233,8 @@ def _about(view: View) -> Iterator[str]:
         yield f"{holder} holds it: commands that write need --wait until that has ended"
     if view.reader.unconfirmed:
         yield UNCONFIRMED
+    for orphan in view.reader.orphans():
+        yield f"note: {safe(orphan_in_words(orphan))}"
 
 
 def _diagnosed(

@@ -87,6 +87,12 @@ def standing_of(run_state: str | None, state: str | None, *, in_hand: bool) -> S
     return Standing.INTERRUPTED if step_now is StepState.REQUESTED else Standing.READY
 
 
+def archived_standing(run_state: str | None) -> Standing:
+    """Return how a run stands that is in an archive: it has ended, or the database is damaged."""
+    ended = {state.value for state in TERMINAL}
+    return Standing(run_state) if run_state in ended else Standing.DAMAGED
+
+
 def diagnose(
     history: RunHistory, *, caller: Caller, writing: Writing, now: Reading, boots: Mapping[int, str]
 ) -> Diagnosis:

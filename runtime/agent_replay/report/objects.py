@@ -109,6 +109,7 @@ def listed_object(run: Listed) -> dict[str, Json]:
             "attempt": run.attempt,
             "key": run.key,
         },
+        "archive": run.archive,
     }
 
 

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from agent_replay.report.diagnosis import Standing
-from agent_replay.report.words import aligned, utc
+from agent_replay.report.words import aligned, safe, utc
 
 
 class Listed(NamedTuple):
-    """A run as `list` shows it; `step` and what follows: the open step of an unfinished run."""
+    """A run as `list` shows it; from `step` to `key`: the open step of an unfinished run.
+
+    `archive` is the file that an archived run is in.
+    """
 
     run: int
     id: str
@@ -23,6 +26,7 @@ class Listed(NamedTuple):
     state: str | None
     attempt: int | None
     key: str | None
+    archive: str | None = None
 
 
 def list_lines(runs: Sequence[Listed]) -> list[str]:
@@ -32,13 +36,19 @@ def list_lines(runs: Sequence[Listed]) -> list[str]:
             str(run.run),
             run.id,
             run.standing.value,
-            "" if run.steps is None else f"step {run.number}/{run.steps}",
+            _place(run),
             utc(run.registered_ns),
-            _open_step(run),
+            _open_step(run) if run.archive is None else f"archived in {safe(run.archive)}",
         )
         for run in runs
     ]
     return aligned(rows) if rows else []
+
+
+def _place(run: Listed) -> str:
+    if run.steps is None:
+        return ""
+    return f"{run.steps} steps" if run.number is None else f"step {run.number}/{run.steps}"
 
 
 def _open_step(run: Listed) -> str:

@@ -32,7 +32,7 @@ from agent_replay.store import holder
 APPLICATION_ID = 0x41675270  # "AgRp"
 """What the header of a database says about whose it is."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """What the header says about its tables (`user_version`)."""
 
 BUSY_MILLISECONDS = 5000

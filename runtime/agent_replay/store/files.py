@@ -170,7 +170,7 @@ def create(path: str, fill: Callable[[apsw.Connection], None]) -> bool:
             except BaseException:
                 _remove_unfinished(directory, name)
                 raise
-            _sync(directory_descriptor)
+            sync(directory_descriptor)
         except OSError as error:
             raise StorageError(
                 f"{path}: cannot be created by user {os.geteuid()}: {error.strerror}; check who "
@@ -255,7 +255,7 @@ def _make(unfinished: str, fill: Callable[[apsw.Connection], None]) -> None:
     _check_whole(unfinished)
     descriptor = os.open(unfinished, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        _sync(descriptor)
+        sync(descriptor)
     finally:
         os.close(descriptor)
 
@@ -301,7 +301,7 @@ def sync_directory(path: str) -> None:
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            _sync(descriptor)
+            sync(descriptor)
         finally:
             os.close(descriptor)
     except OSError as error:
@@ -366,12 +366,12 @@ def _open_log(path: str, flags: int, purpose: str) -> Iterator[int]:
 
 def _sync_content(descriptor: int) -> None:
     if sys.platform == "darwin":
-        _sync(descriptor)
+        sync(descriptor)
     else:
         os.fdatasync(descriptor)
 
 
-def _sync(descriptor: int) -> None:
+def sync(descriptor: int) -> None:
     """Make a file or directory durable, in the drive too where fsync alone does not."""
     if sys.platform == "darwin":
         with contextlib.suppress(OSError):  # a file system that does not know it

@@ -96,8 +96,10 @@ from events where run = ? and seq = ?
 select run, seq, hash, run_state, step, state, attempt, epoch, steps from heads where run = ?
 
 -- name: summaries
-select runs.run, runs.id, heads.run_state, heads.step, heads.steps, heads.state, heads.attempt, heads.seq, runs.wall_ns
-from runs left join heads on heads.run = runs.run
+select runs.run, runs.id, coalesce(heads.run_state, archived.run_state), heads.step,
+  case when archived.run is null then heads.steps else runs.steps end, heads.state, heads.attempt,
+  coalesce(heads.seq, archived.seq), runs.wall_ns, archived.file
+from runs left join heads on heads.run = runs.run left join archived on archived.run = runs.run
 where runs.run > ? order by runs.run limit ?
 
 -- name: unfinished
@@ -106,8 +108,9 @@ where heads.run_state not in ('completed', 'failed', 'cancelled') and heads.run 
 
 -- name: headless
 select runs.run, runs.id
-from (select 1 where (select count(*) from heads) < (select count(*) from runs)) cross join runs
-where runs.run > ? and not exists (select 1 from heads where heads.run = runs.run) order by runs.run limit ?
+from (select 1 where (select count(*) from heads) + (select count(*) from archived) < (select count(*) from runs)) cross join runs
+where runs.run > ? and not exists (select 1 from heads where heads.run = runs.run)
+  and not exists (select 1 from archived where archived.run = runs.run) order by runs.run limit ?
 
 -- name: events_after
 select run, seq, event, coupled, actor, step, attempt, state, run_state, epoch, writer, wall_ns, boot_ns, payload, hash
@@ -124,3 +127,48 @@ select run, seq from events where not exists (select 1 from runs where runs.run 
 
 -- name: stray_heads
 select run from heads where not exists (select 1 from runs where runs.run = heads.run) order by run limit 1
+
+-- name: stray_archived
+select run from archived where not exists (select 1 from runs where runs.run = archived.run) order by run limit 1
+
+-- name: add_archived
+insert into archived (run, number, plan, run_state, seq, head, file, file_digest, epoch, writer, archived_ns, hash)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: delete_events
+delete from events where run = ?
+
+-- name: delete_steps
+delete from steps where run = ?
+
+-- name: delete_head
+delete from heads where run = ?
+
+-- name: archived
+select run, number, plan, run_state, seq, head, file, file_digest, epoch, writer, archived_ns, hash from archived where run = ?
+
+-- name: is_archived
+select 1 from archived where run = ?
+
+-- name: archived_by_number
+select run, number, plan, run_state, seq, head, file, file_digest, epoch, writer, archived_ns, hash from archived order by number
+
+-- name: archived_by_run
+select run, number, plan, run_state, seq, head, file, file_digest, epoch, writer, archived_ns, hash from archived order by run
+
+-- name: archived_files
+select distinct file from archived
+
+-- name: ended
+select heads.run, runs.id, heads.seq from heads join runs on runs.run = heads.run
+join events on events.run = heads.run and events.seq = heads.seq
+where heads.run_state in ('completed', 'failed', 'cancelled') and heads.run > ? and events.wall_ns <= ?
+order by heads.run limit ?
+
+-- name: rows_left
+select 'events', count(*) from events where run = ?
+union all select 'steps', count(*) from steps where run = ?
+union all select 'heads', count(*) from heads where run = ?
+
+-- name: run_numbered
+select run, id, plan, steps, attempts_max, adapters, hint, epoch, writer, wall_ns, boot_ns, hash from runs where run = ?

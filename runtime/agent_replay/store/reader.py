@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import apsw
 
@@ -21,6 +21,9 @@ from agent_replay.store.connection import connect_reader, reading_error
 from agent_replay.store.log import unconfirmed, writer_at_work
 from agent_replay.store.schema import Identity, check_spec, read_identity
 from agent_replay.store.sql import QUERIES
+
+if TYPE_CHECKING:
+    from agent_replay.store.archive.reading import Archived
 
 
 class Summary(NamedTuple):
@@ -35,6 +38,8 @@ class Summary(NamedTuple):
     attempt: int | None
     seq: int | None
     registered_ns: int
+    archive: str | None = None
+    """The file that a run has left for; then the rest is as it was when it ended."""
 
 
 class Reader:
@@ -106,10 +111,27 @@ class Reader:
         self.check_spec()
         with self._reading(), self._snapshot():  # a writer may be at work beside it
             registration = rows.known_run(self.connection, run_id)
-            history = rows.read_history(self.connection, registration)
-            asked = (registration.run, after, limit)
-            stored = self.connection.execute(QUERIES["events_after"], asked)
-            return history, list(map(Event._make, stored))
+            archived = rows.where_archived(self.connection, registration)
+            if archived is None:
+                history = rows.read_history(self.connection, registration)
+                asked = (registration.run, after, limit)
+                stored = self.connection.execute(QUERIES["events_after"], asked)
+                return history, list(map(Event._make, stored))
+        told = archived.read(after=after, limit=limit)
+        return told.history, told.events
+
+    def archived(self, registration: Registration) -> Archived | None:
+        """Return where a run is that has left the database, or None if it has not."""
+        with self._reading():
+            return rows.where_archived(self.connection, registration)
+
+    def orphans(self) -> list[str]:
+        """Return the archives beside the database that it does not refer to."""
+        from agent_replay.store.archive import place  # here: most commands need none of it
+
+        with self._reading():
+            referred = [str(file) for (file,) in self.connection.execute(QUERIES["archived_files"])]
+        return place.orphans(self.path, referred)
 
     def unfinished(self, *, after: int = 0, limit: int = 500) -> list[tuple[int, str]]:
         """Return number and id of unfinished runs with a number above `after`, in order.
@@ -124,6 +146,11 @@ class Reader:
     def writers_of(self, history: RunHistory) -> list[Writer]:
         """Return the writers that have written the rows of a run."""
         registration = history.registration
+        archived = self.archived(registration)
+        if archived is not None:
+            epochs_there = archived.read().epochs
+            with self._reading():
+                return list(rows.read_writers(self.connection, epochs_there))
         with self._reading():
             found = self.connection.execute(QUERIES["epochs"], (registration.run,))
             epochs = {registration.epoch, *(epoch for (epoch,) in found)}
@@ -163,6 +190,8 @@ class Reader:
                     yield "step", step, _COLUMNS["step"]
                 for event in self.connection.execute(QUERIES["events"], (run,)):
                     yield "event", event, _COLUMNS["event"]
+            for row in self.connection.execute(QUERIES["archived_by_number"]):
+                yield "archived", row, _COLUMNS["archived"]
             for chain in self.connection.execute(QUERIES["chains"]):
                 yield "chain", chain, _COLUMNS["chain"]
 
@@ -186,5 +215,9 @@ _COLUMNS: dict[str, tuple[str, ...]] = {
     "run": Registration._fields,
     "step": ("run", "step", "id", "adapter", "contract", "arguments", "key"),
     "event": Event._fields,
+    "archived": (
+        *("run", "number", "plan", "run_state", "seq", "head", "file", "file_digest"),
+        *("epoch", "writer", "archived_ns", "hash"),
+    ),
     "chain": ("name", "count", "hash"),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -17,6 +17,9 @@ from agent_replay.history import RunHistory
 from agent_replay.keys import keys_of
 from agent_replay.store.schema import read_identity
 from agent_replay.store.sql import QUERIES
+
+if TYPE_CHECKING:
+    from agent_replay.store.archive.reading import Archived
 
 _WRITER = (int, bytes, str, str, int, int, str, bytes)
 _REGISTRATION = (int, str, str, int, int, str, str, int, bytes, int, int, bytes)
@@ -45,6 +48,23 @@ def find_run(connection: apsw.Connection, run_id: str) -> Registration | None:
     """Return the registration of a run, or None if the id is free."""
     for row in typed("runs: run", connection.execute(QUERIES["run"], (run_id,)), _REGISTRATION):
         return Registration._make(row)
+    return None
+
+
+def numbered_run(connection: apsw.Connection, run: int) -> Registration | None:
+    """Return the registration of a run by its number."""
+    found = connection.execute(QUERIES["run_numbered"], (run,))
+    for row in typed("runs: run", found, _REGISTRATION):
+        return Registration._make(row)
+    return None
+
+
+def where_archived(connection: apsw.Connection, registration: Registration) -> Archived | None:
+    """Return what is to be known of a run whose rows are in an archive, or None."""
+    for _ in connection.execute(QUERIES["is_archived"], (registration.run,)):
+        from agent_replay.store.archive.reading import archived_run  # here: it is rare
+
+        return archived_run(connection, registration)
     return None
 
 
@@ -205,3 +225,9 @@ def read_history(connection: apsw.Connection, registration: Registration) -> Run
             "keep a copy of the file and run verify on it"
         )
     return told
+
+
+def find_history(connection: apsw.Connection, registration: Registration) -> RunHistory | Archived:
+    """Return a run with its whole history, or what is to be known to read it from its archive."""
+    archived = where_archived(connection, registration)
+    return read_history(connection, registration) if archived is None else archived

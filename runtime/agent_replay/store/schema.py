@@ -21,6 +21,8 @@ class Identity(NamedTuple):
     spec: str
 
 
+CHAINS = ("runs", "writers", "archived")
+"""The chains that end in a row of `chains`; all hang on the identity."""
 MOVES_NAMED_MAX = 10
 
 PermittedRow = tuple[str, str, str, str, str, str, int, str, str, str]
@@ -54,7 +56,7 @@ def fill(connection: apsw.Connection, identity: Identity) -> None:
         connection.execute(QUERIES["add_identity"], identity)
         connection.executemany(QUERIES["add_permitted"], permitted_rows())
         link = identity_link(*identity)
-        connection.executemany(QUERIES["add_chain"], [("runs", link), ("writers", link)])
+        connection.executemany(QUERIES["add_chain"], [(name, link) for name in CHAINS])
         connection.execute(text_of("triggers.sql"))
 
 

@@ -1,6 +1,7 @@
 -- The tables of a history. STRICT, so that a value has the type its column says; keyed without rowid
 -- where rows are found by run and number, so that an append touches the end of one tree.
--- Rows are only ever added, except in `heads` and `chains`, which triggers move along.
+-- Rows are only ever added, except in `heads` and `chains`, which triggers move along. The events, steps
+-- and head of a run are deleted once `archived` says in which file they are.
 
 -- Which database this is. Copies keep the namespace, so that a restored file finds its old keys.
 create table identity (
@@ -106,7 +107,26 @@ create table heads (
 -- The runs that have not ended. An update of `heads` that leaves `run_state` out does not touch it.
 create index heads_unfinished on heads (run) where run_state not in ('completed', 'failed', 'cancelled');
 
--- Where the chains of runs and of writers end: how many links, and the last one.
+-- The runs whose rows are in an archive, in the order in which they left. `plan`, `run_state`, `seq` and
+-- `head` are those of the run; `file` is a path from the database's folder, `file_digest` is SHA-256.
+create table archived (
+  run         integer primary key,
+  number      integer not null unique,
+  plan        text    not null,
+  run_state   text    not null,
+  seq         integer not null,
+  head        blob    not null,
+  file        text    not null,
+  file_digest blob    not null check (length(file_digest) = 32),
+  epoch       integer not null,
+  writer      blob    not null,
+  archived_ns integer not null,
+  hash        blob    not null check (length(hash) = 32),
+  foreign key (run) references runs (run),
+  foreign key (epoch) references writers (epoch)
+) strict;
+
+-- Where the chains of runs, of writers and of archived runs end: how many links, and the last one.
 create table chains (
   name  text primary key,
   count integer not null,

@@ -67,13 +67,17 @@ create trigger events_stay before update on events
 begin select raise(abort, 'events: history is never changed'); end;
 
 create trigger events_remain before delete on events
-begin select raise(abort, 'events: history is never deleted'); end;
+begin
+  select raise(abort, 'events: history is never deleted unless it is archived')
+  where not exists (select 1 from archived where run = old.run);
+end;
 
 -- A head is made with its run, and moves only while an event beyond it exists: inside the append.
 create trigger heads_are_made_with_runs before insert on heads
 begin
   select case
     when exists (select 1 from heads where run = new.run)
+      or exists (select 1 from archived where run = new.run)
       or not exists (select 1 from runs where run = new.run and hash = new.hash and steps = new.steps
                      and run = (select max(run) from runs))
       or new.seq is not 0 or new.run_state is not 'running' or new.step is not 1
@@ -93,7 +97,10 @@ begin
 end;
 
 create trigger heads_remain before delete on heads
-begin select raise(abort, 'heads: history is never deleted'); end;
+begin
+  select raise(abort, 'heads: history is never deleted unless it is archived')
+  where not exists (select 1 from archived where run = old.run);
+end;
 
 create trigger runs_are_numbered before insert on runs
 begin
@@ -137,7 +144,10 @@ create trigger steps_stay before update on steps
 begin select raise(abort, 'steps: a plan is never changed'); end;
 
 create trigger steps_remain before delete on steps
-begin select raise(abort, 'steps: a plan is never deleted'); end;
+begin
+  select raise(abort, 'steps: a plan is never deleted unless it is archived')
+  where not exists (select 1 from archived where run = old.run);
+end;
 
 create trigger writers_follow before insert on writers
 begin
@@ -160,17 +170,49 @@ begin select raise(abort, 'writers: a writer is never changed'); end;
 create trigger writers_remain before delete on writers
 begin select raise(abort, 'writers: a writer is never deleted'); end;
 
+-- A run leaves when it has ended, as its head says; nothing can be appended to it then or later.
+create trigger archived_is_judged before insert on archived
+begin
+  select case
+    when new.number is not (select count + 1 from chains where name = 'archived')
+      then raise(abort, 'archived: the number must be the next one')
+    when exists (select 1 from archived where run = new.run)
+      then raise(abort, 'archived: the run is archived already')
+    when new.epoch is not (select max(epoch) from writers)
+      or new.writer is not (select writer from writers where epoch = new.epoch)
+      then raise(abort, 'archived: another writer holds the epoch')
+    when not exists (select 1 from heads join runs on runs.run = heads.run
+                     where heads.run = new.run and heads.run_state in ('completed', 'failed', 'cancelled')
+                     and new.run_state is heads.run_state and new.seq is heads.seq and new.head is heads.hash
+                     and new.plan is runs.plan)
+      then raise(abort, 'archived: the run has not ended as the row says')
+  end;
+end;
+
+create trigger archived_counts after insert on archived
+begin
+  update chains set count = new.number, hash = new.hash where name = 'archived';
+end;
+
+create trigger archived_stays before update on archived
+begin select raise(abort, 'archived: where a run is kept is never changed'); end;
+
+create trigger archived_remains before delete on archived
+begin select raise(abort, 'archived: where a run is kept is never deleted'); end;
+
 create trigger chains_follow before update on chains
 begin
   select raise(abort, 'chains: only a new row moves a chain')
   where new.name is not old.name or new.count is not old.count + 1
     or not exists (select 1 from runs where new.name = 'runs' and run = new.count and hash = new.hash
                    union all
-                   select 1 from writers where new.name = 'writers' and epoch = new.count and hash = new.hash);
+                   select 1 from writers where new.name = 'writers' and epoch = new.count and hash = new.hash
+                   union all
+                   select 1 from archived where new.name = 'archived' and number = new.count and hash = new.hash);
 end;
 
-create trigger chains_are_two before insert on chains
-begin select raise(abort, 'chains: there are two'); end;
+create trigger chains_are_three before insert on chains
+begin select raise(abort, 'chains: there are three'); end;
 
 create trigger chains_remain before delete on chains
 begin select raise(abort, 'chains: a chain is never deleted'); end;

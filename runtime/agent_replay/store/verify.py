@@ -10,9 +10,10 @@ Against that, heads that were written down elsewhere can be given (`expected`).
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import apsw
 
@@ -27,6 +28,7 @@ from agent_replay.lifecycles.step import StepState
 from agent_replay.outcome import terms_of
 from agent_replay.store import files, rows, schema
 from agent_replay.store.ahead import Ahead
+from agent_replay.store.archive.inventory import Inventory, chain_findings
 from agent_replay.store.connection import connect_reader, damages, reading_error
 from agent_replay.store.sql import QUERIES
 
@@ -43,12 +45,19 @@ class ExpectedHead(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What was checked, and what was found; `complete` says that every row was looked at."""
+    """What was checked, and what was found; `complete` says that every row was looked at.
+
+    `archived` counts those of the runs that are in archives, `archives` the files that were looked
+    into; `missing` names the archives that are not where they should be.
+    """
 
     runs: int
     events: int
     findings: tuple[str, ...]
     complete: bool
+    archived: int = 0
+    archives: int = 0
+    missing: tuple[str, ...] = ()
 
     @property
     def sound(self) -> bool:
@@ -56,21 +65,32 @@ class Verdict:
         return self.complete and not self.findings
 
 
-def verify(path: str | os.PathLike[str], *, expected: Iterable[ExpectedHead] = ()) -> Verdict:
+def verify(
+    path: str | os.PathLike[str],
+    *,
+    expected: Iterable[ExpectedHead] = (),
+    archives: bool = True,
+) -> Verdict:
     """Verify a database and return what was found; raises only if the file cannot be opened at
-    all."""
+    all.
+
+    Its archives are verified too, unless that is not wanted.
+    """
     connection = connect_reader(files.check_path(path))
     try:
-        return verify_connection(connection, expected=expected)
+        return verify_connection(connection, expected=expected, archives=archives)
     finally:
         connection.close()
 
 
 def verify_connection(
-    connection: apsw.Connection, *, expected: Iterable[ExpectedHead] = ()
+    connection: apsw.Connection,
+    *,
+    expected: Iterable[ExpectedHead] = (),
+    archives: bool = True,
 ) -> Verdict:
     """Verify the database behind an open connection."""
-    check = _Check(connection)
+    check = _Check(connection, archives=archives)
     complete = True
     findings: list[str] = []
     try:
@@ -86,7 +106,13 @@ def verify_connection(
         complete = False
     complete = complete and check.complete
     return Verdict(
-        runs=check.runs, events=check.events, findings=tuple(findings), complete=complete
+        runs=check.runs,
+        events=check.events,
+        findings=tuple(findings),
+        complete=complete,
+        archived=check.archived,
+        archives=check.archives,
+        missing=check.missing,
     )
 
 
@@ -96,17 +122,25 @@ class _Check:
     `runs` and `events` count what was looked at; `complete` says that nothing had to be left out.
     """
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, *, archives: bool) -> None:
         self._connection = connection
         self.runs = 0
-        self.events = 0
+        self.archived = 0
+        self.archives = 0
+        self.missing: tuple[str, ...] = ()
         self.complete = True
-        self._writers: dict[int, bytes] = {}
-        self._steps = Ahead(connection, ahead=QUERIES["steps_from"], alone=QUERIES["steps"], text=5)
-        self._stored_events = Ahead(
-            connection, ahead=QUERIES["events_from"], alone=QUERIES["events"], text=13
+        self._looks_into_archives = archives
+        self._archived_events = 0
+        self._of_a_run = RunCheck(
+            Ahead(connection, ahead=QUERIES["steps_from"], alone=QUERIES["steps"], text=5),
+            Ahead(connection, ahead=QUERIES["events_from"], alone=QUERIES["events"], text=13),
+            partial(rows.read_head, connection),
         )
-        self._pinned: tuple[str, set[tuple[str, str]]] = ("", set())
+
+    @property
+    def events(self) -> int:
+        """Return how many events were looked at."""
+        return self._of_a_run.events + self._archived_events
 
     def everything(self, expected: tuple[ExpectedHead, ...]) -> Iterator[str]:
         """Yield all findings."""
@@ -124,6 +158,9 @@ class _Check:
         start = identity_link(*identity)
         yield from self._readable("writers", self._all_writers(start))
         yield from self._readable("runs", self._all_runs(start, identity.namespace))
+        yield from self._readable("archived", self._all_archived(start))
+        if self._looks_into_archives and self.archived:
+            yield from self._readable("archived", self._archives(identity))
         yield from self._readable("chains", self._other_chains())
         yield from self._readable("strays", self._strays())
         for head in expected:
@@ -155,7 +192,7 @@ class _Check:
 
     def _other_chains(self) -> Iterator[str]:
         for name, *_ in self._connection.execute(QUERIES["chains"]):
-            if name not in ("runs", "writers"):
+            if name not in schema.CHAINS:
                 yield f"chains: there is a foreign one, {name!r}"
 
     def _chain(self, name: str, count: int, link: bytes) -> Iterator[str]:
@@ -179,12 +216,13 @@ class _Check:
                 yield f"writers, epoch {row.epoch}: the row does not fit its hash"
             if row.spec != MOVES_DIGEST:
                 yield f"writers, epoch {row.epoch}: it wrote under the unknown spec {row.spec[:12]}"
-            self._writers[row.epoch] = row.writer
+            self._of_a_run.writers[row.epoch] = row.writer
             link = row.hash
         yield from self._chain("writers", count, link)
 
     def _all_runs(self, link: bytes, namespace: str) -> Iterator[str]:
         count = 0
+        archived = Inventory(self._connection)
         for row in rows.read_registrations(self._connection):
             count += 1
             self.runs += 1
@@ -195,19 +233,85 @@ class _Check:
                 yield f"run {row.run} ({row.id}): the registration does not fit its hash"
             link = row.hash
             place = f"run {row.run} ({row.id})"
-            yield from self._readable(place, self._one_run(row, namespace))
+            left = archived.take(row.run)
+            if left is not None:
+                self.archived += 1
+                yield from self._readable(place, archived.findings(row, left))
+            else:
+                yield from self._readable(place, self._of_a_run.findings(row, namespace))
         yield from self._chain("runs", count, link)
 
-    def _one_run(self, registration: Registration, namespace: str) -> Iterator[str]:
+    def _all_archived(self, link: bytes) -> Iterator[str]:
+        count, link = yield from chain_findings(self._connection, link, self._of_a_run.writers)
+        yield from self._chain("archived", count, link)
+
+    def _archives(self, identity: schema.Identity) -> Iterator[str]:
+        from agent_replay.store.archive.checking import Archives  # here: it builds on this module
+
+        check = Archives(self._connection)
+        yield from check.findings(identity)
+        self.archives, self._archived_events = check.files, check.events
+        self.missing = tuple(check.missing)
+        self.complete = self.complete and not check.missing
+
+    def _strays(self) -> Iterator[str]:
+        for query in ("stray_steps", "stray_events", "stray_heads", "stray_archived"):
+            for row in self._connection.execute(QUERIES[query]):
+                yield f"{query.removeprefix('stray_')}: a row {row} belongs to no run"
+
+    def _expected(self, expected: ExpectedHead) -> Iterator[str]:
+        registration = rows.find_run(self._connection, expected.run)
+        place = f"run {expected.run}, seq {expected.seq}"
+        if registration is None:
+            yield f"run {expected.run}: a head was expected, but there is no such run"
+            return
+        found = self._event_at(registration, expected.seq)
+        if not found:
+            yield f"{place}: it was expected, and the history does not reach it"
+        elif Event._make(found[0]).hash.hex() != expected.hash.lower():
+            yield f"{place}: another hash was expected"
+
+    def _event_at(self, registration: Registration, seq: int) -> list[tuple[Any, ...]]:
+        archived = rows.where_archived(self._connection, registration)
+        if archived is not None:
+            return list(archived.read(after=seq - 1, limit=1).events)
+        return list(self._connection.execute(QUERIES["event_at"], (registration.run, seq)))
+
+
+class RowsOfRuns(Protocol):
+    """Where the rows of runs come from, for runs that are asked for in order."""
+
+    def of(self, run: int) -> Iterator[tuple[Any, ...]]:
+        """Return the rows of a run."""
+
+
+class RunCheck:
+    """The check of one run after the other, wherever their rows are.
+
+    `events` counts what was looked at. `writers` is to be filled in first.
+    """
+
+    def __init__(
+        self, steps: RowsOfRuns, events: RowsOfRuns, head: Callable[[int], Head | None]
+    ) -> None:
+        self.writers: dict[int, bytes] = {}
+        self.events = 0
+        self._steps = steps
+        self._stored = events
+        self._head = head
+        self._pinned: tuple[str, set[tuple[str, str]]] = ("", set())
+
+    def findings(self, registration: Registration, namespace: str) -> Iterator[str]:
+        """Yield what is wrong with the rows of a run."""
         place = f"run {registration.run} ({registration.id})"
-        if self._writers.get(registration.epoch) != registration.writer:
+        if self.writers.get(registration.epoch) != registration.writer:
             yield f"{place}: registered by a writer that epoch {registration.epoch} does not name"
         steps = rows.steps_of(registration.run, self._steps.of(registration.run))
         rows.check_steps(registration, steps)
         yield from rows.key_problems(registration, steps, namespace)
         yield from self._adapters(registration, steps)
         head = yield from self._events(registration, steps)
-        if head is not None and head != rows.read_head(self._connection, registration.run):
+        if head is not None and head != self._head(registration.run):
             yield f"{place}: {rows.head_problem(head)}"
 
     def _adapters(self, registration: Registration, steps: list[StepRow]) -> Iterator[str]:
@@ -230,9 +334,9 @@ class _Check:
         none is."""
         place = f"run {registration.run} ({registration.id})"
         history = RunHistory(registration, steps)
-        writer = self._writers.get(registration.epoch)
+        writer = self.writers.get(registration.epoch)
         follower = Follower(history, writer=writer, judges_payloads=True)
-        events = self._stored_events.of(registration.run)
+        events = self._stored.of(registration.run)
         last: Event | None = None
         try:
             while (row := follower.take(events)) is not None:
@@ -256,7 +360,7 @@ class _Check:
         head, contract = history.head, history.open_step.contract
         if event_link(head.hash, event) != event.hash:
             return f"the row does not fit its hash (expected seq {head.seq + 1})"
-        if self._writers.get(event.epoch) != event.writer:
+        if self.writers.get(event.epoch) != event.writer:
             return f"written by a writer that epoch {event.epoch} does not name"
         for problem in complaints(head, contract, event):
             return problem
@@ -268,22 +372,3 @@ class _Check:
         ):
             return "a step succeeded without a result"
         return None
-
-    def _strays(self) -> Iterator[str]:
-        for query in ("stray_steps", "stray_events", "stray_heads"):
-            for row in self._connection.execute(QUERIES[query]):
-                yield f"{query.removeprefix('stray_')}: a row {row} belongs to no run"
-
-    def _expected(self, expected: ExpectedHead) -> Iterator[str]:
-        registration = rows.find_run(self._connection, expected.run)
-        place = f"run {expected.run}, seq {expected.seq}"
-        if registration is None:
-            yield f"run {expected.run}: a head was expected, but there is no such run"
-            return
-        found = list(
-            self._connection.execute(QUERIES["event_at"], (registration.run, expected.seq))
-        )
-        if not found:
-            yield f"{place}: it was expected, and the history does not reach it"
-        elif Event._make(found[0]).hash.hex() != expected.hash.lower():
-            yield f"{place}: another hash was expected"

@@ -117,7 +117,8 @@ class Store:
     def read(self, run_id: str) -> RunHistory:
         """Return a run with its validated history; raises `NoSuchRun` or `DamagedHistory`."""
         with self._reading():
-            return rows.read_history(self.connection, rows.known_run(self.connection, run_id))
+            found = rows.find_history(self.connection, rows.known_run(self.connection, run_id))
+        return found if isinstance(found, RunHistory) else found.read().history
 
     def unfinished(self, *, after: int, limit: int) -> list[tuple[int, str]]:
         """Return number and id of unfinished runs with a number above `after`, in order."""
@@ -199,6 +200,11 @@ class Store:
         self.check_process()
         kept = Rows(self.connection, events[:keep]) if 0 < keep < len(events) else None
         return self._commits.commit(Rows(self.connection, events), kept=kept)
+
+    def write(self, write: Write) -> None:
+        """Carry out other writes in one transaction; durable when it returns."""
+        self.check_process()
+        self._commits.commit(write)
 
     def register(
         self,
