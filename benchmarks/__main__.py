@@ -28,16 +28,17 @@ def main(arguments: list[str] | None = None) -> int:
     place.mkdir(parents=True, exist_ok=True)
     measures = bars.measures(size, place, _say)
     if given.list:
-        print(*measures, sep="\n")
+        print(*measures, *bars.GROUPS, sep="\n")
         return 0
-    unknown = sorted(set(given.only) - set(measures))
+    wanted = [one for name in given.only for one in bars.GROUPS.get(name, (name,))]
+    unknown = sorted(set(wanted) - set(measures))
     if unknown:
         names = ", ".join(map(repr, unknown))
         print(f"benchmarks: no measure {names}; --list names them", file=sys.stderr)
         return 2
     about = machine.described(place)
     measured = {}
-    for name in given.only or measures:
+    for name in wanted or measures:
         begun = time.monotonic()
         print(f"{name} ...", file=sys.stderr, flush=True)
         measured[name] = measures[name]()

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks import concurrent, processes, sequential
+from benchmarks import concurrent, processes, sequential, work
+from benchmarks.sequential import Kind
 from benchmarks.timing import Say
 
 
@@ -73,6 +74,12 @@ BARS = (
 )
 
 
+GROUPS = {
+    "sequential": ("new log", "grown log", "grown log, long", "grown log, no results"),
+}
+"""Names for several measures at once."""
+
+
 def files(steps: int, place: Path) -> dict[str, Any]:
     """Return syncs and bytes for each step, counted in a process of its own."""
     words = [sys.executable, "-m", "benchmarks.counting", str(steps), str(place)]
@@ -88,18 +95,17 @@ def files(steps: int, place: Path) -> dict[str, Any]:
 def measures(size: Size, place: Path, say: Say) -> dict[str, Callable[[], dict[str, Any]]]:
     """Return each measure by its name."""
 
-    def loop(steps: int, *, grown: bool, limits: bool = False) -> Callable[[], dict[str, Any]]:
-        return lambda: sequential.against_the_limits(
-            steps, size.rounds, place, say, grown=grown, limits=limits
-        )
+    def loop(kind: Kind) -> Callable[[], dict[str, Any]]:
+        return lambda: sequential.against_the_limits(kind, size.rounds, place, say)
 
     def restart(steps: int, others: int) -> Callable[[], dict[str, Any]]:
         return lambda: processes.resumed(steps, size.rounds, others, place, say)
 
     return {
-        "new log": loop(size.steps, grown=False, limits=True),
-        "grown log": loop(size.steps, grown=True, limits=True),
-        "grown log, long": loop(size.steps_long, grown=True),
+        "new log": loop(Kind(size.steps, grown=False, limits=True)),
+        "grown log": loop(Kind(size.steps, limits=True)),
+        "grown log, long": loop(Kind(size.steps_long)),
+        "grown log, no results": loop(Kind(size.steps, result=work.nothing)),
         "files": lambda: files(size.steps, place),
         "files, long": lambda: files(size.steps_long, place),
         "length": lambda: sequential.over_the_length(size.steps_long, size.rounds, place, say),

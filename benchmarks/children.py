@@ -33,13 +33,13 @@ def main() -> None:
 
 
 def _bare(path: Path, steps: int, tick: object) -> None:
-    from benchmarks import bare
+    from benchmarks import bare, work
 
     assert callable(tick)
     connection = bare.connect(path)
     first = bare.recorded(connection)
     at = iter(range(first, steps))
-    bare.loop(connection, steps, first=first, tick=lambda: tick(next(at)))
+    bare.loop(connection, steps, work.WHEN_NEEDED, first=first, tick=lambda: tick(next(at)))
 
 
 def _ours(path: Path, steps: int, tick: object) -> None:
