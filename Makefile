@@ -63,7 +63,7 @@ evidence-record: evidence ## Renew the recorded results that take long, too.
 bench: $(DEVELOPMENT) ## Measure beside the limits, and renew docs/performance.md (leave the machine alone meanwhile).
 	@$(RUN) -m benchmarks --output results/benchmarks.json $(BENCH_ARGS)
 
-bench-peers: $(DEVELOPMENT) ## Measure beside DBOS, LangGraph, agent-once and agent-outbox, each in an environment of its own.
+bench-peers: $(DEVELOPMENT) ## Measure beside other durable runtimes, each in an environment of its own.
 	@$(RUN) -m benchmarks.peers --output results/benchmarks-peers.json $(PEERS_ARGS)
 
 bench-quick: $(DEVELOPMENT) ## Run each measure in its smallest size, to see that it works.
