@@ -6,8 +6,8 @@ from typing import Any
 
 from crashtests import svg
 
-_WIDTH = 760
-_LEFT = 330
+_WIDTH = 840
+_LEFT = 410
 _ROW = 26
 _OURS, _BARE = "#0f766e", "#94a3b8"
 
