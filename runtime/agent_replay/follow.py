@@ -142,7 +142,8 @@ class Follower:
                     known = places.get(place, _NOWHERE)
                 else:
                     since.append(row)
-                    state, known = str(row_state), following
+                    known = following
+                    state = row_state or state  # a move of a step has one
         except (KeyError, TypeError, AttributeError):
             if row is None:
                 raise

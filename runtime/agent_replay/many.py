@@ -36,13 +36,14 @@ from agent_replay.turns import Turns
 from agent_replay.values import Json
 
 _Entry = tuple[str, "Plan | Json"]
+_OnStop = Callable[[], None] | None
 _Drive = Callable[[str, "Plan | Json"], Outcome]
 _ENDS_ALL = (StorageError, DatabaseLocked, Fenced, UnusableDatabase, WrongProcess)
 """Errors that are about the database and not about one run: each further run would meet them."""
 
 
 def run_many(
-    runtime: Runtime, runs: Iterable[_Entry], *, workers: int
+    runtime: Runtime, runs: Iterable[_Entry], *, workers: int, on_stop: _OnStop
 ) -> Generator[Finished, None, None]:
     """Return the iterator that `Runtime.run_many` describes; its arguments are judged at once."""
     _check_workers(workers)
@@ -53,11 +54,11 @@ def run_many(
         )
     _refuse_inside_of_a_tool(runtime._turns)
     shared = _CrewsRuntime(runtime)
-    return _finished(_Crew(shared, shared.run, workers), map(_checked, runs))
+    return _finished(_Crew(shared, shared.run, workers), map(_checked, runs), on_stop)
 
 
 def resume_many(
-    runtime: Runtime, run_ids: Iterable[str], *, workers: int
+    runtime: Runtime, run_ids: Iterable[str], *, workers: int, on_stop: _OnStop
 ) -> Generator[Finished, None, None]:
     """Return the iterator over what comes of resuming runs; with one worker, in this thread."""
     _check_workers(workers)
@@ -66,7 +67,8 @@ def resume_many(
     _refuse_inside_of_a_tool(runtime._turns)
     shared = _CrewsRuntime(runtime)
     ids = ((run_id, None) for run_id in run_ids)
-    return _finished(_Crew(shared, lambda run_id, _: shared.resume(run_id), workers), ids)
+    crew = _Crew(shared, lambda run_id, _: shared.resume(run_id), workers)
+    return _finished(crew, ids, on_stop)
 
 
 def _one_by_one(runtime: Runtime, run_ids: Iterable[str]) -> Generator[Finished, None, None]:
@@ -79,10 +81,17 @@ def _one_by_one(runtime: Runtime, run_ids: Iterable[str]) -> Generator[Finished,
             yield Finished(run_id, None, error)
 
 
-def _finished(crew: _Crew, runs: Iterator[_Entry]) -> Generator[Finished, None, None]:
+def _finished(
+    crew: _Crew, runs: Iterator[_Entry], on_stop: _OnStop
+) -> Generator[Finished, None, None]:
     _refuse_inside_of_a_tool(crew.runtime._turns)  # once more: it may be iterated elsewhere
     try:
         yield from crew.finished(runs)
+    except BaseException:
+        crew.stop()
+        if on_stop is not None:
+            on_stop()
+        raise
     finally:
         crew.leave()
     crew.raise_what_ended_it()
@@ -200,10 +209,14 @@ class _Crew:
             thread.start()
         self._given.put(entry)
 
-    def leave(self) -> None:
-        """Begin nothing more, let each run under way finish its call, and wait for the workers."""
+    def stop(self) -> None:
+        """Begin nothing more: no run, and no call of those that are under way."""
         self._begins = False
         self.runtime.stop.asked = True
+
+    def leave(self) -> None:
+        """Begin nothing more, let each run under way finish its call, and wait for the workers."""
+        self.stop()
         for _ in self._threads:
             self._given.put(None)
         for thread in self._threads:

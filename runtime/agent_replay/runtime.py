@@ -14,7 +14,7 @@ about steps: `recovery` does, `driver` carries it out.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 
@@ -146,16 +146,20 @@ class Runtime:
             return self._go_on(run_id, given)
 
     def run_many(
-        self, runs: Iterable[tuple[str, Plan | Json]], *, workers: int = WORKERS
+        self,
+        runs: Iterable[tuple[str, Plan | Json]],
+        *,
+        workers: int = WORKERS,
+        on_stop: Callable[[], None] | None = None,
     ) -> Generator[Finished, None, None]:
         """Run pairs of id and plan, `workers` at once in threads; yield each run when it ends.
 
         Nothing is begun before the first `next`. What `docs/many-runs.md` says of errors,
-        interruptions and `close` holds.
+        interruptions and `close` holds; `on_stop` is called once nothing more is begun after one.
         """
         from agent_replay import many  # here: most programs run one plan at a time
 
-        return many.run_many(self, runs, workers=workers)
+        return many.run_many(self, runs, workers=workers, on_stop=on_stop)
 
     def resume(self, run_id: str) -> Outcome:
         """Do what a registered run is owed, and return what it came to; raises `NoSuchRun`."""
@@ -163,17 +167,15 @@ class Runtime:
             return self._go_on(run_id, None)
 
     def resume_all(
-        self, *, workers: int = 1
+        self, *, workers: int = 1, on_stop: Callable[[], None] | None = None
     ) -> tuple[list[Outcome], list[tuple[str, ReplayError]]]:
-        """Resume every unfinished run; return the outcomes, and the runs that could not be resumed
-        with why.
+        """Resume every unfinished run; return the outcomes, and what could not be resumed with why.
 
-        A storage error stops it and is raised. With more than one worker, all that is said of
-        `run_many` holds.
+        A storage error stops it and is raised. With several workers it is as `run_many`.
         """
         from agent_replay import many  # here, as above
 
-        done = list(many.resume_many(self, self._unfinished(), workers=workers))
+        done = list(many.resume_many(self, self._unfinished(), workers=workers, on_stop=on_stop))
         outcomes = [outcome for _, outcome, _ in done if outcome is not None]
         return outcomes, [(run_id, error) for run_id, _, error in done if error is not None]
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import apsw
@@ -482,3 +485,39 @@ def test_a_connection_that_is_refused_is_closed(
         with pytest.raises(UnusableDatabase):
             connect(database)
     assert len(os.listdir("/dev/fd")) == before
+
+
+REBUILDER = """
+import fcntl, sys
+with open(sys.argv[1], "a+b") as index:
+    fcntl.lockf(index, fcntl.LOCK_SH, 1, 128)
+    index.truncate(32768)
+    for byte in (120, 122):
+        fcntl.lockf(index, fcntl.LOCK_EX, 1, byte)
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+"""Has a wal-index open, and holds the locks of a writer and of who rebuilds it after a crash."""
+
+
+@pytest.mark.parametrize("connect", [connect_writer, connect_reader])
+def test_a_program_that_rebuilds_the_index_just_now_is_waited_for(
+    database: str, connect: Connect
+) -> None:
+    """A reader that comes first after a crash must not turn the next writer away."""
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", REBUILDER, f"{database}-shm"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as holder,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        opened = pool.submit(connect, database)
+        with pytest.raises(TimeoutError):
+            opened.result(timeout=0.3)
+        holder.communicate("\n", timeout=20)
+        opened.result(timeout=20).close()

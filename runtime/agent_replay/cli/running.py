@@ -155,7 +155,10 @@ def _run_many(options: argparse.Namespace, screen: Screen) -> int:
 
     def work(runtime: Runtime) -> bool:
         runs = ((run, plan) for run, _, plan in plans)
-        with patient(screen), closing(runtime.run_many(runs, workers=workers)) as ended:
+        with (
+            patient(screen) as say,
+            closing(runtime.run_many(runs, workers=workers, on_stop=say)) as ended,
+        ):
             tally.show()
             for finished in ended:
                 code = tally.take(finished)
@@ -193,8 +196,8 @@ def _resume_all(options: argparse.Namespace, screen: Screen, database: str) -> i
     left_open = partial(_left_open, screen, database, watch)
 
     def work(runtime: Runtime) -> tuple[list[Outcome], list[tuple[str, ReplayError]]]:
-        with patient(screen) if options.workers > 1 else nullcontext():
-            return runtime.resume_all(workers=options.workers)
+        with patient(screen) if options.workers > 1 else nullcontext() as say:
+            return runtime.resume_all(workers=options.workers, on_stop=say)
 
     done = _with_runtime(options, screen, database, work, watch, left_open)
     if done is None:

@@ -9,7 +9,7 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
 from agent_replay.cli.exits import Exit
@@ -110,26 +110,30 @@ def terminable() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def patient(screen: Screen) -> Iterator[None]:
+def patient(screen: Screen) -> Iterator[Callable[[], None]]:
     """Let a first Ctrl-C or SIGTERM stop what is under way, and a second one end the process.
 
-    The second is as a kill: what is on record stays, and an open request stays open.
+    What it yields says so, and is to be called when nothing more is begun. The second is as a kill:
+    what is on record stays, and an open request stays open.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     asked = False
+
+    def say() -> None:
+        if asked:
+            screen.note(
+                "agent-replay: interrupted: nothing more is begun, and the calls under way are "
+                "waited for; once more ends the process\n"
+            )
+
+    if threading.current_thread() is not threading.main_thread():
+        yield say
+        return
 
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal asked
         if asked:
             os._exit(Exit.INTERRUPTED)
         asked = True
-        with contextlib.suppress(RuntimeError):  # it may come amid a message
-            screen.note(
-                "agent-replay: interrupted: nothing more is begun, and the calls under way are "
-                "waited for; once more ends the process\n"
-            )
         raise KeyboardInterrupt
 
     before = {
@@ -138,7 +142,7 @@ def patient(screen: Screen) -> Iterator[None]:
         if signal.getsignal(number) is not signal.SIG_IGN  # as a shell starts things behind
     }
     try:
-        yield
+        yield say
     finally:
         for number, handler in before.items():
             signal.signal(number, handler or signal.SIG_DFL)

@@ -43,6 +43,7 @@ _FULL = 2
 
 Setting = tuple[str, int]
 
+_WAIT: Setting = ("busy_timeout", BUSY_MILLISECONDS)
 _SETTINGS: tuple[Setting, ...] = (
     ("synchronous", _FULL),
     ("wal_autocheckpoint", 0),  # it would swallow errors; the writer checkpoints
@@ -50,7 +51,7 @@ _SETTINGS: tuple[Setting, ...] = (
     ("recursive_triggers", 1),  # else REPLACE deletes without firing delete triggers
     ("trusted_schema", 0),
     ("cell_size_check", 1),
-    ("busy_timeout", BUSY_MILLISECONDS),
+    _WAIT,
 )
 _DARWIN_SETTINGS: tuple[Setting, ...] = (
     # There, fsync alone leaves data in the cache of the drive.
@@ -166,7 +167,7 @@ def _open(path: str, access: int) -> apsw.Connection:
     gate(apsw.sqlite_lib_version())
     try:
         # Without SQLITE_OPEN_URI, so that a file may be called anything.
-        return apsw.Connection(
+        connection = apsw.Connection(
             holder.located(path),
             flags=access | apsw.SQLITE_OPEN_NOFOLLOW,
             statementcachesize=_STATEMENTS_CACHED_MAX,
@@ -177,6 +178,13 @@ def _open(path: str, access: int) -> apsw.Connection:
         raise UnusableDatabase(f"{path}: there is no database here; check the path") from error
     except apsw.Error as error:
         raise storage_error(error, path=path) from error
+    try:
+        # Before anything is read: after a crash another program may be rebuilding the wal-index.
+        apply_settings(connection, path, (_WAIT,))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _forbidden(error: apsw.Error, path: str) -> UnusableDatabase:
