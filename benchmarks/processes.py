@@ -67,15 +67,18 @@ def restarted(steps: int, rounds: int, others: int, place: Path, say: Say) -> di
         "ratio": timing.paired(mine, bare),
         "ratio_beside": timing.paired(samples[BESIDE], bare),
         "beside": timing.paired(samples[BESIDE], mine),
-        "growth": _growth([statistics.median(samples[f"ours, {length}"]) for length in lengths]),
+        "growth": growth([statistics.median(samples[f"ours, {length}"]) for length in lengths]),
     }
 
 
-def _growth(seconds: list[float]) -> float:
-    """Return what a step adds in the second half of a run against the quarter before: 1 if the
-    cost is linear. The cost of the start, which is there at each length, cancels out."""
+def growth(seconds: list[float]) -> float:
+    """Return what the second half of a run adds, over what the last three quarters add, times 1.5.
+
+    That is 1 where the cost is linear and 1.2 where it is quadratic. What the start costs is there
+    at each length, and cancels out.
+    """
     quarter, half, whole = seconds
-    return ((whole - half) / 2) / max(half - quarter, 1e-9)
+    return 1.5 * (whole - half) / (whole - quarter)
 
 
 def _folder(made: Path, name: str) -> Path:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import bars, machine, page, table, verifying
+from benchmarks import bars, machine, page, processes, table, verifying
 from benchmarks.__main__ import main
 from benchmarks.bars import BARS, FULL, QUICK, Size
 from crashtests import provenance, sources
@@ -35,7 +35,7 @@ def record() -> Any:
 def test_each_measure_works_and_each_bar_finds_its_figure(measured: dict[str, Any]) -> None:
     for bar in BARS:
         figure = bar.value(measured)
-        assert figure > 0 or bar.figure == ("growth",)  # of so few steps the noise is larger
+        assert figure > 0 or bar.figure == ("growth",)  # of so few steps it is all noise
         assert (bar.least is None) != (bar.most is None)
     assert {bar.measure for bar in BARS} <= measured.keys()
 
@@ -50,6 +50,12 @@ def test_memory_is_that_of_the_verifier_and_not_of_its_parent(tmp_path: Path) ->
     ballast = b"x" * 200_000_000
     found = verifying.measured(100, 1, tmp_path, silent)
     assert found["memory_bytes"] < len(ballast) / 2
+
+
+def test_growth_tells_linear_from_quadratic() -> None:
+    start = 0.3
+    assert processes.growth([start + n for n in (1, 2, 4)]) == pytest.approx(1)
+    assert processes.growth([start + n * n for n in (1, 2, 4)]) == pytest.approx(1.2)
 
 
 def test_a_bar_that_is_missed_is_said_to_be_missed() -> None:
