@@ -4,6 +4,7 @@
 #   VENV=folder         where that environment lies
 #   PYTEST_ARGS="..."   more arguments for pytest: make test PYTEST_ARGS="-k lock -x"
 #   BENCH_ARGS="..."    arguments for the measures: make bench BENCH_ARGS="--only start"
+#   PEERS_ARGS="..."    arguments for them: make bench-peers PEERS_ARGS="--only dbos"
 #   MUTANTS_ARGS="..."  arguments for them: make mutants MUTANTS_ARGS="--only machine.py"
 #   FUZZ_ARGS="..."     arguments for the search: make fuzz FUZZ_ARGS="--seconds 600 --workers 2"
 
@@ -12,6 +13,7 @@ VENV ?= .venv
 PYTEST_ARGS ?=
 FUZZ_ARGS ?=
 BENCH_ARGS ?=
+PEERS_ARGS ?=
 MUTANTS_ARGS ?=
 
 RUN := $(VENV)/bin/python
@@ -28,7 +30,7 @@ VOID := $(shell test -x $(RUN) && test "$$(cat $(PACKAGE) 2>&1)" = "$(MADE_FOR)"
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all bench bench-quick fuzz mutants evidence evidence-record check format generate readme wheel install clean $(VOID)
+.PHONY: help demo test test-all bench bench-quick bench-peers fuzz mutants evidence evidence-record check format generate readme wheel install clean $(VOID)
 .PHONY: check-format check-lint check-types check-imports check-spec
 
 help: ## List the targets.
@@ -61,6 +63,9 @@ evidence-record: evidence ## Renew the recorded results that take long, too.
 bench: $(DEVELOPMENT) ## Measure beside the limits, and renew docs/performance.md (leave the machine alone meanwhile).
 	@$(RUN) -m benchmarks --output results/benchmarks.json $(BENCH_ARGS)
 
+bench-peers: $(DEVELOPMENT) ## Measure beside other durable runtimes, each in an environment of its own.
+	@$(RUN) -m benchmarks.peers --output results/benchmarks-peers.json $(PEERS_ARGS)
+
 bench-quick: $(DEVELOPMENT) ## Run each measure in its smallest size, to see that it works.
 	@$(RUN) -m benchmarks --quick $(BENCH_ARGS)
 
@@ -84,7 +89,7 @@ install: $(DEVELOPMENT) ## Make the virtual environment with the developer's too
 
 clean: ## Remove the virtual environment, caches and built files.
 	@test ! -e $(VENV)/pyvenv.cfg || rm -rf $(VENV)
-	@rm -rf dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv-peers dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the checks, each with one line that says how it went ------------------------------------------

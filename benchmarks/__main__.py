@@ -11,40 +11,38 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks import bars, machine, page, picture, table
+from crashtests import output
+from crashtests.about import about
 
-PICTURED = 4.0
+PICTURED = 6.0
 """Ratios beyond this are figures of another kind, and not in the picture."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and write the record where one is asked for."""
     given = _parser().parse_args(arguments)
-    size = bars.QUICK if given.quick else bars.FULL
+    size = _size(given)
     place = given.place
     place.mkdir(parents=True, exist_ok=True)
     measures = bars.measures(size, place, _say)
     if given.list:
-        print(*measures, sep="\n")
+        print(*measures, *bars.GROUPS, sep="\n")
         return 0
-    unknown = sorted(set(given.only) - set(measures))
-    if unknown:
-        names = ", ".join(map(repr, unknown))
-        print(f"benchmarks: no measure {names}; --list names them", file=sys.stderr)
+    wanted = [one for name in given.only for one in bars.GROUPS.get(name, (name,))]
+    problem = _problem(set(wanted) - set(measures))
+    if problem:
+        print(f"benchmarks: {problem}", file=sys.stderr)
         return 2
-    about = machine.described(place)
-    measured = {}
-    for name in given.only or measures:
-        begun = time.monotonic()
-        print(f"{name} ...", file=sys.stderr, flush=True)
-        measured[name] = measures[name]()
-        print(f"{name}: {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
-    record = {"about": about, "measures": measured, "bars": table.judged(measured)}
-    _print(record, as_json=given.json)
-    if given.output:
+    record = _record(size, place, measures, wanted or list(measures))
+    print(json.dumps(record, indent=1) if given.json else _in_words(record))
+    if given.output and (wanted or size != bars.FULL):
+        print("not written: a record has every measure at its full size", file=sys.stderr)
+    elif given.output:
         _write(record, given.output)
     return 0
 
@@ -54,36 +52,73 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m benchmarks", description=__doc__.splitlines()[0]
     )
     parser.add_argument(
-        "--output", type=Path, help="where the record goes, as results/benchmarks.json"
+        "--output", type=output.output, help="where the record goes, as results/benchmarks.json"
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it works")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="one measure")
     parser.add_argument("--list", action="store_true", help="name the measures and end")
     parser.add_argument("--json", action="store_true", help="print the record as JSON")
+    parser.add_argument("--rounds", type=int, metavar="N", help="samples of each contender")
+    parser.add_argument("--events", type=int, metavar="N", help="events that are verified")
+    parser.add_argument("--others", type=int, metavar="N", help="runs beside one that is restarted")
     parser.add_argument(
         "--place", type=Path, default=Path("work"), help="folder on the disk to be measured"
     )
     return parser
 
 
+def _size(given: argparse.Namespace) -> bars.Size:
+    size = bars.QUICK if given.quick else bars.FULL
+    named = {name: getattr(given, name) for name in ("rounds", "events", "others")}
+    return size._replace(**{name: value for name, value in named.items() if value is not None})
+
+
+def _problem(unknown: set[str]) -> str:
+    """Return why nothing can be measured, or nothing."""
+    if unknown:
+        return f"no measure {', '.join(map(repr, sorted(unknown)))}; --list names them"
+    return "; ".join(machine.disturbances())
+
+
+def _record(
+    size: bars.Size,
+    place: Path,
+    measures: Mapping[str, Callable[[], dict[str, Any]]],
+    wanted: Sequence[str],
+) -> dict[str, Any]:
+    made, described = about(place), machine.described()
+    measured, begun = {}, time.monotonic()
+    for name in wanted:
+        at = time.monotonic()
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        measured[name] = measures[name]()
+        print(f"{name}: {time.monotonic() - at:.0f} s", file=sys.stderr, flush=True)
+    return {
+        "about": made,
+        "machine": described,
+        "size": size._asdict(),
+        "seconds": round(time.monotonic() - begun),
+        "measures": measured,
+        "bars": bars.judged(measured, size),
+    }
+
+
 def _say(words: str) -> None:
     print(f"  {words}", file=sys.stderr, flush=True)
 
 
-def _print(record: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(record, indent=1))
-        return
-    for one in record["bars"]:
-        bar = (
-            f"at least {one['least']:g}" if one["least"] is not None else f"at most {one['most']:g}"
-        )
-        missed = "" if one["reached"] else "   not reached"
-        print(f"{table.said(one['value']):>12}  {one['says']} ({bar}){missed}")
+def _in_words(record: dict[str, Any]) -> str:
+    missed = {True: "", False: "   not reached", None: ""}
+    lines = [
+        f"{table.said(one['value']):>12}  {one['says']} ({table.bar(one)}){missed[one['reached']]}"
+        for one in record["bars"]
+    ]
+    if any(one["reached"] is None for one in record["bars"]):
+        lines.append("These are not the sizes that the bars are about, so none is judged.")
+    return "\n".join(lines)
 
 
 def _write(record: dict[str, Any], output: Path) -> None:
-    output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     found = [
         (one["says"], one["value"], one["least"] or one["most"])
@@ -92,12 +127,11 @@ def _write(record: dict[str, Any], output: Path) -> None:
     ]
     ratios = picture.ratios(found, "Against the least that could do it; the line is the bar")
     output.with_suffix(".svg").write_text(ratios, encoding="utf-8")
-    if "length" in record["measures"]:
-        lengths = picture.lengths(
-            record["measures"]["length"], "Cost of a step against the length of its run"
-        )
-        output.with_name(f"{output.stem}-length.svg").write_text(lengths, encoding="utf-8")
-    page.renew(record)
+    lengths = picture.lengths(
+        record["measures"]["length"], "Cost of a step against the length of its run"
+    )
+    output.with_name(f"{output.stem}-length.svg").write_text(lengths, encoding="utf-8")
+    page.renew("make bench", table.tables(record))
 
 
 if __name__ == "__main__":

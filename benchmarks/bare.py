@@ -16,6 +16,7 @@ from pathlib import Path
 import apsw
 
 from benchmarks import work
+from benchmarks.work import Payloads
 
 LOG_BYTES = 4 * 1024 * 1024 + 256 * 1024
 """Size of a grown log; as large as the runtime's."""
@@ -30,21 +31,16 @@ def no_tick() -> None:
     """Note nothing."""
 
 
-def append(folder: Path, steps: int) -> None:
+def append(folder: Path, steps: int, given: Payloads) -> None:
     """Append the payloads of each step to a file and sync it: what any durable history must do."""
     descriptor = os.open(folder / "log", os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     try:
         for step in range(steps):
-            body = request_body(step) + work.text(work.result(step))
+            body = given.request(step) + work.text(given.result(step))
             os.write(descriptor, body.encode())
             os.fdatasync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def request_body(step: int) -> str:
-    """Return what must be known of a request before it is sent: its key and its arguments."""
-    return f'{{"key":"{step:064x}","arguments":{work.text(work.arguments(step))}}}'
 
 
 def connect(path: Path, *, grown: bool = True) -> apsw.Connection:
@@ -69,6 +65,7 @@ def connect(path: Path, *, grown: bool = True) -> apsw.Connection:
 def loop(
     connection: apsw.Connection,
     steps: int,
+    given: Payloads,
     *,
     first: int = 0,
     commits: int = 1,
@@ -76,16 +73,16 @@ def loop(
 ) -> None:
     """Keep the steps from `first` on; with one commit, a result goes with the next request."""
     execute = connection.execute
-    execute(ADD, (1, 2 * first, "request", request_body(first)))
+    execute(ADD, (1, 2 * first, "request", given.request(first)))
     for step in range(first, steps):
         tick()
-        body = work.text(work.result(step))
+        body = work.text(given.result(step))
         seq = 2 * step + 1
         if commits == 1:
             execute("begin immediate")
         execute(ADD, (1, seq, "result", body))
         if step + 1 < steps:
-            execute(ADD, (1, seq + 1, "request", request_body(step + 1)))
+            execute(ADD, (1, seq + 1, "request", given.request(step + 1)))
         if commits == 1:
             execute("commit")
 
@@ -132,11 +129,11 @@ class Group:
             for _, woken in batch:
                 woken.release()
 
-    def run(self, run: int, steps: int) -> None:
+    def run(self, run: int, steps: int, given: Payloads) -> None:
         """Keep the steps of one run."""
-        self.commit([(run, 0, "request", request_body(0))])
+        self.commit([(run, 0, "request", given.request(0))])
         for step in range(steps):
-            rows = [(run, 2 * step + 1, "result", work.text(work.result(step)))]
+            rows = [(run, 2 * step + 1, "result", work.text(given.result(step)))]
             if step + 1 < steps:
-                rows.append((run, 2 * step + 2, "request", request_body(step + 1)))
+                rows.append((run, 2 * step + 2, "request", given.request(step + 1)))
             self.commit(rows)

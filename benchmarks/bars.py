@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks import concurrent, processes, sequential
+from benchmarks import concurrent, processes, sequential, verifying, work
+from benchmarks.sequential import Kind
 from benchmarks.timing import Say
 
 
@@ -26,7 +27,8 @@ class Size(NamedTuple):
 
 
 FULL = Size(7, 1_000, 10_000, 100, 20, 50_000, 1_000_000)
-QUICK = Size(2, 100, 400, 8, 5, 200, 2_000)
+"""The size that the bars are about: a figure of another is not held against them."""
+QUICK = Size(1, 100, 400, 8, 5, 200, 2_000)
 
 
 class Bar(NamedTuple):
@@ -55,22 +57,47 @@ class Bar(NamedTuple):
 
 
 RATIO = ("ratio", "median")
+SPEED = ("events_per_second", "median")
 
 BARS = (
-    Bar("sequential, new log, against the bare loop", "new log", RATIO, least=0.75),
-    Bar("sequential, grown log, against the bare loop", "grown log", RATIO, least=0.65),
-    Bar("the same, a long run", "grown log, long", RATIO, least=0.65),
-    Bar("durable syncs per step", "files", ("ours", "syncs"), most=1.02),
-    Bar("durable syncs per step, a long run", "files, long", ("ours", "syncs"), most=1.02),
-    Bar("last tenth of a long run against the first", "length", RATIO, most=1.10),
-    Bar("many runs at once, against the bare group commit", "concurrent", RATIO, least=0.50),
-    Bar("killed before the last step: restart against the bare loop's", "resume", RATIO, most=4.0),
-    Bar("the same with other runs beside it", "resume, others", RATIO, most=4.0),
+    Bar("1,000 steps, new log, against the bare loop", "new log", RATIO, least=0.75),
+    Bar("1,000 steps, grown log, against the bare loop", "grown log", RATIO, least=0.65),
+    Bar("10,000 steps, grown log, against the bare loop", "grown log, long", RATIO, least=0.65),
+    Bar("durable syncs per step, 1,000 steps", "files", ("ours", "syncs"), most=1.02),
+    Bar("durable syncs per step, 10,000 steps", "files, long", ("ours", "syncs"), most=1.02),
+    Bar("last tenth of 10,000 steps against the first", "length", RATIO, most=1.10),
+    Bar("100 runs of 20 steps, against the bare group commit", "concurrent", RATIO, least=0.50),
+    Bar("killed at 9,999 of 10,000: restart against the bare loop's", "restart", RATIO, most=4.0),
+    Bar("the same beside 50,000 runs", "restart", ("ratio_beside", "median"), most=4.0),
+    Bar("that restart against ours without them", "restart", ("beside", "median"), most=1.10),
+    Bar("restart, growth with the run (1 is linear)", "restart", ("growth",), most=1.10),
     Bar("spawn to first call, new database, against the bare loop's", "start", RATIO, most=3.5),
-    Bar("events verified per second", "verify", ("events_per_second",), least=40_000),
-    Bar("memory while verifying, bytes", "verify", ("memory_bytes",), most=120_000_000),
-    Bar("bytes to the log per step, against the bare loop", "files", ("log_ratio",), most=1.8),
+    Bar("events verified per second, 1 million", "verify", SPEED, least=40_000),
+    Bar("events verified per second, 100,000", "verify, tenth", SPEED, least=40_000),
+    Bar("memory while verifying 1 million, bytes", "verify", ("memory_bytes",), most=120_000_000),
+    Bar("log bytes per step against the bare loop", "files", ("log_ratio",), most=1.8),
 )
+
+GROUPS = {
+    "sequential": ("new log", "grown log", "grown log, long", "grown log, no results"),
+}
+"""Names for several measures at once."""
+
+
+def judged(measured: dict[str, Any], size: Size) -> list[dict[str, Any]]:
+    """Return each bar that was measured with its figure; it is reached, or not, at full size."""
+    return [
+        {
+            "says": bar.says,
+            "measure": bar.measure,
+            "value": bar.value(measured),
+            "least": bar.least,
+            "most": bar.most,
+            "reached": bar.reached(measured) if size == FULL else None,
+        }
+        for bar in BARS
+        if bar.measure in measured
+    ]
 
 
 def files(steps: int, place: Path) -> dict[str, Any]:
@@ -87,29 +114,24 @@ def files(steps: int, place: Path) -> dict[str, Any]:
 
 def measures(size: Size, place: Path, say: Say) -> dict[str, Callable[[], dict[str, Any]]]:
     """Return each measure by its name."""
+    rounds = size.rounds
 
-    def loop(steps: int, *, grown: bool, limits: bool = False) -> Callable[[], dict[str, Any]]:
-        return lambda: sequential.against_the_limits(
-            steps, size.rounds, place, say, grown=grown, limits=limits
-        )
-
-    def restart(steps: int, others: int) -> Callable[[], dict[str, Any]]:
-        return lambda: processes.resumed(steps, size.rounds, others, place, say)
+    def loop(kind: Kind) -> Callable[[], dict[str, Any]]:
+        return lambda: sequential.against_the_limits(kind, rounds, place, say)
 
     return {
-        "new log": loop(size.steps, grown=False, limits=True),
-        "grown log": loop(size.steps, grown=True, limits=True),
-        "grown log, long": loop(size.steps_long, grown=True),
+        "new log": loop(Kind(size.steps, grown=False, limits=True)),
+        "grown log": loop(Kind(size.steps, limits=True)),
+        "grown log, long": loop(Kind(size.steps_long)),
+        "grown log, no results": loop(Kind(size.steps, result=work.nothing)),
         "files": lambda: files(size.steps, place),
         "files, long": lambda: files(size.steps_long, place),
-        "length": lambda: sequential.over_the_length(size.steps_long, size.rounds, place, say),
+        "length": lambda: sequential.over_the_length(size.steps_long, rounds, place, say),
         "concurrent": lambda: concurrent.against_the_limit(
-            size.runs, size.runs_steps, size.rounds, place, say
+            size.runs, size.runs_steps, rounds, place, say
         ),
-        "start": lambda: processes.first_call(2 * size.rounds, place, say),
-        "resume, quarter": restart(size.steps_long // 4, 0),
-        "resume, half": restart(size.steps_long // 2, 0),
-        "resume": restart(size.steps_long, 0),
-        "resume, others": restart(size.steps_long, size.others),
-        "verify": lambda: processes.verified(size.events, place, say),
+        "start": lambda: processes.first_call(2 * rounds, place, say),
+        "restart": lambda: processes.restarted(size.steps_long, rounds, size.others, place, say),
+        "verify, tenth": lambda: verifying.measured(size.events // 10, rounds, place, say),
+        "verify": lambda: verifying.measured(size.events, min(rounds, 3), place, say),
     }

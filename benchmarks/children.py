@@ -1,7 +1,9 @@
 """What is timed from its start as a process: `python benchmarks/children.py WHO DATABASE STEPS`.
 
-WHO is `bare` or `ours`. It prints "called" at its first call of the tool and "done" at the end, and
-kills itself before step DIE_AT, if that is given. Nothing is imported that the contender needs not.
+WHO is `bare` or `ours`; with 0 STEPS the run goes on from its history. It prints "called" at its
+first call of the tool and "done" when the run has ended. With DIE_AT it kills itself before that
+step; with PLAN, a file, the run is given its plan again. Nothing is imported that the contender
+needs not.
 """
 
 from __future__ import annotations
@@ -9,9 +11,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+Tick = Callable[[int], None]
 
 
 def main() -> None:
@@ -28,26 +33,37 @@ def main() -> None:
         if step == die_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    {"bare": _bare, "ours": _ours}[who](Path(path), int(steps), tick)
+    if who == "bare":
+        _bare(Path(path), int(steps), tick)
+    else:
+        _ours(Path(path), int(steps), tick, plan_file=rest[1] if len(rest) > 1 else None)
+
+
+def _bare(path: Path, steps: int, tick: Tick) -> None:
+    from benchmarks import bare, work
+
+    connection = bare.connect(path)
+    first = bare.recorded(connection)
+    steps = steps or first + 1
+    at = iter(range(first, steps))
+    bare.loop(connection, steps, work.WHEN_NEEDED, first=first, tick=lambda: tick(next(at)))
     print("done", flush=True)
 
 
-def _bare(path: Path, steps: int, tick: object) -> None:
-    from benchmarks import bare
-
-    assert callable(tick)
-    connection = bare.connect(path)
-    first = bare.recorded(connection)
-    at = iter(range(first, steps))
-    bare.loop(connection, steps, first=first, tick=lambda: tick(next(at)))
-
-
-def _ours(path: Path, steps: int, tick: object) -> None:
+def _ours(path: Path, steps: int, tick: Tick, *, plan_file: str | None) -> None:
     from benchmarks import ours
 
-    assert callable(tick)
     with ours.open_runtime(path, tick=lambda request: tick(ours.step_of(request))) as runtime:
-        assert runtime.run("run", ours.plan(steps)).completed
+        if plan_file:
+            from agent_replay.plan import load_plan
+
+            outcome = runtime.run("run", load_plan(plan_file))
+        elif steps:
+            outcome = runtime.run("run", ours.plan(steps))
+        else:
+            outcome = runtime.resume("run")
+        print("done", flush=True)
+        assert outcome.completed
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from benchmarks import bare, ours
+from benchmarks import bare, ours, work
 from crashtests import vfs
 
 PAGE_BYTES = 4096
@@ -35,7 +35,7 @@ def main() -> None:
             mine = _said(counts, steps)
         with closing(bare.connect(folder / "bare.db")) as connection:
             counts.clear()
-            bare.loop(connection, steps)
+            bare.loop(connection, steps, work.WHEN_NEEDED)
             theirs = _said(counts, steps)
             connection.wal_checkpoint()
         for said, file in ((mine, "ours.db"), (theirs, "bare.db")):

@@ -28,13 +28,19 @@ def plan(steps: int) -> Plan:
     return plan_of(work.plan(steps))
 
 
-def open_runtime(path: Path, *, grown: bool = True, tick: Tick = no_tick) -> Runtime:
-    """Open a database with a tool that does nothing."""
+def open_runtime(
+    path: Path,
+    *,
+    grown: bool = True,
+    tick: Tick = no_tick,
+    result: Callable[[int], Any] = work.result,
+) -> Runtime:
+    """Open a database with a tool that does nothing; nobody listens to its events."""
 
     @adapter(name="tool", contract=idempotent())
     def tool(request: Request) -> Any:
         tick(request)
-        return work.result(step_of(request))
+        return result(step_of(request))
 
     size: dict[str, Any] = {} if grown else {"log_bytes": 0}
     return Runtime(path, adapters=[tool], **size)

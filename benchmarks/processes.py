@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from benchmarks import ours, timing
+from benchmarks import fixtures, timing, work
 from benchmarks.timing import Say
 
 CHILD = Path(__file__).parent / "children.py"
 SECONDS_MAX = 600
+PLAN = "plan.json"
+BESIDE = "ours, beside others"
+AGAIN = "ours, plan given again"
 
 
 def first_call(rounds: int, place: Path, say: Say) -> dict[str, Any]:
@@ -31,41 +36,79 @@ def first_call(rounds: int, place: Path, say: Say) -> dict[str, Any]:
     }
 
 
-def resumed(steps: int, rounds: int, others: int, place: Path, say: Say) -> dict[str, Any]:
+def restarted(steps: int, rounds: int, others: int, place: Path, say: Say) -> dict[str, Any]:
     """Return seconds from the spawn to the end of a run that was killed before its last step.
 
-    `others` runs, of one step each, are in the runtime's database beside it.
+    That is shown for a quarter, a half and all of the steps; for the last also with `others` runs
+    in the database, and with the plan read and compared once more.
     """
+    lengths = (steps // 4, steps // 2, steps)
     with timing.folder(place) as made:
-        if others:
-            say(f"writing {others} other runs")
-            _fill(made / "ours.db", others)
         for who in ("ours", "bare"):
-            say(f"killing {who} before step {steps - 1} of {steps}")
-            _killed(who, made / f"{who}.db", steps)
-
-        def sample(who: str) -> timing.Sample:
-            def work(folder: Path) -> float:
-                for file in made.glob(f"{who}.db*"):
-                    shutil.copy(file, folder)
-                return _until("done", who, folder / f"{who}.db", steps)
-
-            return work
-
-        contenders = {who: sample(who) for who in ("ours", "bare")}
+            for length in lengths:
+                say(f"killing {who} before step {length - 1} of {length}")
+                _killed(who, _folder(made, f"{who}, {length}"), length)
+        say(f"writing {others} other runs")
+        beside = _folder(made, BESIDE)
+        fixtures.write_runs(beside / "ours.db", runs=others, steps=1)
+        _killed("ours", beside, steps)
+        again = shutil.copytree(made / f"ours, {steps}", made / AGAIN)
+        (again / PLAN).write_text(json.dumps(work.plan(steps)), encoding="utf-8")
+        contenders = {
+            folder.name: _restart(folder, "bare" if folder.name.startswith("bare") else "ours")
+            for folder in sorted(made.iterdir())
+        }
         samples = timing.in_turns(contenders, rounds, place, say)
+    mine, bare = samples[f"ours, {steps}"], samples[f"bare, {steps}"]
     return {
-        "steps": steps,
+        "steps": list(lengths),
         "others": others,
-        "seconds": {who: timing.described(found) for who, found in samples.items()},
-        "ratio": timing.paired(samples["ours"], samples["bare"]),
+        "seconds": {name: timing.described(found) for name, found in samples.items()},
+        "ratio": timing.paired(mine, bare),
+        "ratio_beside": timing.paired(samples[BESIDE], bare),
+        "beside": timing.paired(samples[BESIDE], mine),
+        "growth": growth([statistics.median(samples[f"ours, {length}"]) for length in lengths]),
     }
 
 
-def _until(word: str, who: str, path: Path, steps: int) -> float:
+def growth(seconds: list[float]) -> float:
+    """Return what the second half of a run adds, over what the last three quarters add, times 1.5.
+
+    That is 1 where the cost is linear and 1.2 where it is quadratic. What the start costs is there
+    at each length, and cancels out.
+    """
+    quarter, half, whole = seconds
+    return 1.5 * (whole - half) / (whole - quarter)
+
+
+def _folder(made: Path, name: str) -> Path:
+    folder = made / name
+    folder.mkdir()
+    return folder
+
+
+def _restart(made: Path, who: str) -> timing.Sample:
+    def sample(folder: Path) -> float:
+        for file in made.iterdir():
+            _copy(file, folder / file.name)
+        plan = folder / PLAN
+        more = ["-1", str(plan)] if plan.exists() else []
+        return _until("done", who, folder / f"{who}.db", 0, *more)
+
+    return sample
+
+
+def _copy(file: Path, target: Path) -> None:
+    """Copy a file and sync it: else the first sync of the contender pays for the copying."""
+    shutil.copy(file, target)
+    with target.open("rb+") as copied:
+        os.fsync(copied.fileno())
+
+
+def _until(word: str, who: str, path: Path, steps: int, *more: str) -> float:
     """Return how long a child takes, from its spawn until it prints a word."""
     begun = time.perf_counter()
-    child = _start(who, path, steps)
+    child = _start(who, path, steps, *more)
     with child:
         assert child.stdout is not None
         for line in child.stdout:
@@ -76,8 +119,8 @@ def _until(word: str, who: str, path: Path, steps: int) -> float:
     raise RuntimeError(f"{who} ended with {child.returncode} and never said {word!r}")
 
 
-def _killed(who: str, path: Path, steps: int) -> None:
-    child = _start(who, path, steps, str(steps - 1))
+def _killed(who: str, folder: Path, steps: int) -> None:
+    child = _start(who, folder / f"{who}.db", steps, str(steps - 1))
     child.communicate(timeout=SECONDS_MAX)
     if child.returncode != -signal.SIGKILL:
         raise RuntimeError(f"{who} was to be killed, and ended with {child.returncode}")
@@ -86,45 +129,3 @@ def _killed(who: str, path: Path, steps: int) -> None:
 def _start(who: str, path: Path, steps: int, *more: str) -> subprocess.Popen[str]:
     words = [sys.executable, str(CHILD), who, str(path), str(steps), *more]
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-
-
-def _fill(path: Path, runs: int) -> None:
-    """Write finished runs of one step; not synced one by one, since nobody times it."""
-    given = ours.plan(1)
-    with closing(ours.open_runtime(path)) as runtime:
-        runtime._store.connection.pragma("synchronous", 0)
-        for number in range(runs):
-            runtime.run(f"other{number}", given)
-
-
-def verified(events: int, place: Path, say: Say) -> dict[str, Any]:
-    """Return how fast a database of about so many events is verified, and the memory it takes."""
-    steps = 50
-    with timing.folder(place) as folder:
-        path = folder / "ours.db"
-        say(f"writing {events} events")
-        given = ours.plan(steps)
-        with closing(ours.open_runtime(path)) as runtime:
-            runtime._store.connection.pragma("synchronous", 0)
-            for number in range(max(1, events // (2 * steps))):
-                runtime.run(f"run{number}", given)
-        say("verifying")
-        words = [sys.executable, "-c", _VERIFY, str(path)]
-        done = subprocess.run(words, capture_output=True, text=True, check=True)
-    count, took, kilobytes = done.stdout.split()
-    return {
-        "events": int(count),
-        "events_per_second": int(count) / float(took),
-        "memory_bytes": int(kilobytes) * 1024,
-    }
-
-
-_VERIFY = """
-import resource, sys, time
-from agent_replay.store.verify import verify
-begun = time.perf_counter()
-verdict = verify(sys.argv[1])
-took = time.perf_counter() - begun
-assert verdict.sound
-print(verdict.events, took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-"""

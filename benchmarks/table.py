@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.bars import BARS, Bar
-
 
 def tables(record: dict[str, Any]) -> str:
     """Return what the page says of a record, in Markdown."""
+    measures = record["measures"]
     return "\n\n".join(
         [
-            _machine(record["about"]),
-            _bars(record["bars"]),
-            _speeds(record["measures"]),
-            _restart(record["measures"]),
+            machine(record),
+            bars(record["bars"]),
+            _speeds(measures),
+            _restart(measures["restart"]),
+            _verify(measures),
+            _files(measures),
         ]
     )
 
@@ -24,78 +25,130 @@ def said(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def _machine(about: dict[str, Any]) -> str:
-    memory = about["memory_bytes"] / 1024**3
-    return (
-        f"Measured {about['created']} at revision `{about['revision'][:12]}`: "
-        f"{about['processors']} processors ({about['processor']}), {memory:.0f} GB, "
+def machine(record: dict[str, Any]) -> str:
+    """Return when and on what a record was made."""
+    about, found = record["about"], record["machine"]
+    memory = found["memory_bytes"] / 1024**3
+    words = (
+        f"Measured {about['created']} at revision `{about['revision'][:12]}`"
+        f"{'' if about['clean'] else ' with changes'}: "
+        f"{found['processors']} processors ({found['processor']}), {memory:.0f} GB, "
         f"{about['platform']}, {about['file_system']}, Python {about['python']}, SQLite "
-        f"{about['sqlite']}; load before the first measure {about['load']:.2f}."
+        f"{about['sqlite']}, apsw {found['apsw']}; load before the first measure "
+        f"{found['load']:.2f}."
     )
+    if found["load"] > 0.5:
+        words += "\n".join(
+            [
+                "",
+                "",
+                "**Other programs were at work meanwhile; take these figures as provisional.**",
+            ]
+        )
+    return words
 
 
-def _bars(found: list[dict[str, Any]]) -> str:
+def bars(found: list[dict[str, Any]]) -> str:
+    """Return each bar, with what was measured."""
     lines = ["| what | measured | bar | reached |", "|---|---|---|---|"]
     for one in found:
-        bar = f"≥ {said(one['least'])}" if one["least"] is not None else f"≤ {said(one['most'])}"
-        reached = "yes" if one["reached"] else "**no**"
-        lines.append(f"| {one['says']} | {said(one['value'])} | {bar} | {reached} |")
+        lines.append(f"| {one['says']} | {figure(one)} | {bar(one)} | {verdict(one)} |")
     return "\n".join(lines)
 
 
-def _speeds(measures: dict[str, Any]) -> str:
-    """Return steps a second, medians with the least and the most."""
-    lines = [
-        "| steps per second | ours | bare loop | two commits | append and sync |",
-        "|---|---|---|---|---|",
-    ]
-    for name in ("new log", "grown log", "grown log, long"):
-        one = measures[name]
-        cells = [
-            _speed(one["steps"], one["seconds"].get(who))
-            for who in ("ours", "bare", "two commits", "append")
-        ]
-        lines.append(f"| {name}, {one['steps']:,} steps | {' | '.join(cells)} |")
-    one = measures["concurrent"]
-    steps = one["runs"] * one["steps"]
-    ours, group = (_speed(steps, one["seconds"][who]) for who in ("ours", "group"))
-    lines.append(
-        f"| {one['runs']} runs at once, {one['steps']} steps each | {ours} | {group} (group) | | |"
-    )
-    return "\n".join(lines)
+def figure(one: dict[str, Any]) -> str:
+    """Return what was measured for a bar."""
+    return "not measured" if one["value"] is None else said(one["value"])
 
 
-def _speed(steps: int, seconds: dict[str, Any] | None) -> str:
+def bar(one: dict[str, Any]) -> str:
+    """Return what is to be reached."""
+    return f"≥ {said(one['least'])}" if one["least"] is not None else f"≤ {said(one['most'])}"
+
+
+def verdict(one: dict[str, Any]) -> str:
+    """Return whether it is reached; nothing where that was not judged."""
+    return {True: "yes", False: "**no**", None: ""}[one["reached"]]
+
+
+def speed(steps: int, seconds: dict[str, Any] | None) -> str:
+    """Return steps a second, the median with the least and the most."""
     if seconds is None:
         return ""
     spread = f"{said(steps / seconds['most'])} to {said(steps / seconds['least'])}"
     return f"{said(steps / seconds['median'])} ({spread})"
 
 
-def _restart(measures: dict[str, Any]) -> str:
+def _speeds(measures: dict[str, Any]) -> str:
+    lines = [
+        "| steps per second | ours | bare loop | two commits | append and sync |",
+        "|---|---|---|---|---|",
+    ]
+    for name in ("new log", "grown log", "grown log, long", "grown log, no results"):
+        one = measures[name]
+        cells = [
+            speed(one["steps"], one["seconds"].get(who))
+            for who in ("ours", "bare", "two commits", "append")
+        ]
+        lines.append(f"| {name}, {one['steps']:,} steps | {' | '.join(cells)} |")
+    one = measures["concurrent"]
+    steps = one["runs"] * one["steps"]
+    ours, group = (speed(steps, one["seconds"][who]) for who in ("ours", "group"))
+    lines.append(
+        f"| {one['runs']} runs at once, {one['steps']} steps each | {ours} | {group} (group) | | |"
+    )
+    return "\n".join(lines)
+
+
+def _restart(one: dict[str, Any]) -> str:
     lines = [
         "| killed before its last step, spawn to finished | ours, ms | bare loop, ms |",
         "|---|---|---|",
     ]
-    for name in ("resume, quarter", "resume, half", "resume", "resume, others"):
-        one = measures[name]
-        beside = f", beside {one['others']:,} other runs" if one["others"] else ""
-        cells = [f"{one['seconds'][who]['median'] * 1000:.0f}" for who in ("ours", "bare")]
-        lines.append(f"| {one['steps']:,} steps{beside} | {' | '.join(cells)} |")
+    whole = one["steps"][-1]
+    rows = [
+        *((f"{steps:,} steps", f"ours, {steps}", f"bare, {steps}") for steps in one["steps"]),
+        (f"{whole:,} steps, beside {one['others']:,} other runs", "ours, beside others", ""),
+        (f"{whole:,} steps, its plan read and compared again", "ours, plan given again", ""),
+    ]
+    for what, *names in rows:
+        cells = [_milliseconds(one["seconds"].get(name)) for name in names]
+        lines.append(f"| {what} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def judged(measured: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return each bar with its figure, and whether it is reached."""
-    return [_judged(bar, measured) for bar in BARS if bar.measure in measured]
+def _milliseconds(seconds: dict[str, Any] | None) -> str:
+    if seconds is None:
+        return ""
+    median, least, most = (seconds[key] * 1000 for key in ("median", "least", "most"))
+    return f"{median:.0f} ({least:.0f} to {most:.0f})"
 
 
-def _judged(bar: Bar, measured: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "says": bar.says,
-        "measure": bar.measure,
-        "value": bar.value(measured),
-        "least": bar.least,
-        "most": bar.most,
-        "reached": bar.reached(measured),
-    }
+def _verify(measures: dict[str, Any]) -> str:
+    lines = [
+        "| verify | events per second | times a bare pass, which hashes | peak memory, MB |",
+        "|---|---|---|---|",
+    ]
+    for name in ("verify, tenth", "verify"):
+        one = measures[name]
+        lines.append(
+            f"| {one['events']:,} events | {speed(one['events'], one['seconds']['verify'])} | "
+            f"{said(one['ratio']['median'])} | {one['memory_bytes'] / 1e6:.0f} |"
+        )
+    return "\n".join(lines)
+
+
+def _files(measures: dict[str, Any]) -> str:
+    lines = [
+        "| per step | syncs, ours | bare | log bytes, ours | bare | file bytes, ours | bare |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name in ("files", "files, long"):
+        one = measures[name]
+        cells = [
+            said(one[who][what])
+            for what in ("syncs", "log_bytes", "database_bytes")
+            for who in ("ours", "bare")
+        ]
+        lines.append(f"| {one['steps']:,} steps | {' | '.join(cells)} |")
+    return "\n".join(lines)
