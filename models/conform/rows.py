@@ -104,7 +104,7 @@ def read(path: str | os.PathLike[str]) -> Histories:
 
 def histories(tables: dict[str, list[dict[str, object]]]) -> Histories:
     """Return the histories that the rows of an export are; those of archived runs are not there."""
-    archived = {_number(row, "run") for row in tables["archived"]}
+    archived = {_number(row, "run") for row in tables.get("archived", ())}
     boots = {_number(row, "epoch"): str(row["boot_id"]) for row in tables["writer"]}
     rows: dict[int, list[Row]] = defaultdict(list)
     for event in tables["event"]:

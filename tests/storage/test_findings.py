@@ -25,6 +25,7 @@ FOUND: dict[str, tuple[int, int, bool, list[str]]] = {
             ("identity: the spec another-spec is not the one that this program can judge ({spec})"),
             "writers, epoch 1: the row does not fit its hash",
             "run 1 (one): the registration does not fit its hash",
+            "chains, archived: 0 rows are there, 0 were written (or the last one differs)",
         ],
     ),
     "delete from identity": (
