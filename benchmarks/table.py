@@ -16,6 +16,7 @@ def tables(record: dict[str, Any]) -> str:
             _restart(measures["restart"]),
             _verify(measures),
             _files(measures),
+            _processor(measures["processor"]),
         ]
     )
 
@@ -151,4 +152,16 @@ def _files(measures: dict[str, Any]) -> str:
             for who in ("ours", "bare")
         ]
         lines.append(f"| {one['steps']:,} steps | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _processor(one: dict[str, Any]) -> str:
+    step = one["seconds_per_step"]
+    ours, bare = (step[who]["median"] * 1e6 for who in ("ours", "bare"))
+    lines = [
+        f"| the processor's time of a step: {said(ours)} µs, the bare loop's {said(bare)} µs | "
+        f"share of {one['samples']:,} samples |",
+        "|---|---|",
+    ]
+    lines += [f"| {part} | {share:.1%} |" for part, share in one["parts"].items()]
     return "\n".join(lines)
