@@ -2,34 +2,65 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from crashtests import svg
 
 _WIDTH = 840
 _LEFT = 410
 _ROW = 26
-_OURS, _BARE = "#0f766e", "#94a3b8"
+_OURS, _BARE, _MISSED, _LINE = "#0f766e", "#94a3b8", "#b91c1c", "#0f172a"
 
 
-def ratios(found: list[tuple[str, float, float]], title: str) -> str:
-    """Return bars of (name, figure, what is to be reached); a line across each marks the latter."""
-    most = max(max(figure, bar) for _, figure, bar in found)
-    scale = (_WIDTH - _LEFT - 90) / most
+class Figure(NamedTuple):
+    """A ratio, and what it is to be at least or at most, if anything."""
+
+    name: str
+    value: float
+    least: float | None = None
+    most: float | None = None
+
+    @property
+    def missed(self) -> bool:
+        """Return whether it is not what it is to be."""
+        return (self.least is not None and self.value < self.least) or (
+            self.most is not None and self.value > self.most
+        )
+
+    @property
+    def bar(self) -> float | None:
+        """Return where the line is drawn."""
+        return self.most if self.least is None else self.least
+
+    @property
+    def words(self) -> str:
+        """Return the figure, with what it is to be."""
+        if self.bar is None:
+            return f"{self.value:.2f}"
+        return f"{self.value:.2f} ({'≤' if self.least is None else '≥'} {self.bar:g})"
+
+
+def ratios(found: Sequence[Figure], title: str) -> str:
+    """Return a bar for each figure; a line across it marks what it is to be, and one that is missed
+    is red."""
+    most = max(max(one.value, one.bar or 0) for one in found)
+    scale = (_WIDTH - _LEFT - 110) / most
     parts = [svg.text(12, 24, title, size=15)]
-    for row, (name, figure, bar) in enumerate(found):
+    for row, one in enumerate(found):
         y = 44 + row * _ROW
-        end = _LEFT + figure * scale
+        length, colour = one.value * scale, _MISSED if one.missed else _OURS
         parts += [
-            svg.text(_LEFT - 8, y + 13, name, anchor="end", size=12),
-            f'<rect x="{_LEFT}" y="{y}" width="{end - _LEFT:.1f}" height="16" fill="{_OURS}"/>',
-            svg.text(int(end) + 6, y + 13, f"{figure:.2f}", size=12),
+            svg.text(_LEFT - 8, y + 13, one.name, anchor="end", size=12),
+            f'<rect x="{_LEFT}" y="{y}" width="{length:.1f}" height="16" fill="{colour}"/>',
         ]
-        if bar:
-            at = _LEFT + bar * scale
+        if one.bar is not None:
+            at = _LEFT + one.bar * scale
             parts.append(
-                f'<path d="M{at:.1f} {y - 3}v22" stroke="#b91c1c" stroke-width="2" fill="none"/>'
+                f'<path d="M{at:.1f} {y - 3}v22" stroke="{_LINE}" stroke-width="2" fill="none"/>'
             )
+        right = _LEFT + max(one.value, one.bar or 0) * scale
+        parts.append(svg.text(int(right) + 6, y + 13, one.words, colour=colour, size=12))
     return svg.document(parts, width=_WIDTH, height=60 + len(found) * _ROW, title=title, size=12)
 
 

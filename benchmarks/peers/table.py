@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from benchmarks import table
 from benchmarks.peers.measures import FULL, Size
+from benchmarks.picture import Figure
 
 
 class Bar(NamedTuple):
@@ -54,12 +55,12 @@ def _judged(bar: Bar, measured: dict[str, Any], size: Size) -> dict[str, Any]:
     }
 
 
-def factors(record: dict[str, Any]) -> list[tuple[str, float, float]]:
-    """Return how many times as fast as each peer the runtime is, and the bar; 0 where none is."""
+def factors(record: dict[str, Any]) -> list[Figure]:
+    """Return how many times as fast as each peer the runtime is, and the bar."""
     least = {(bar.measure, bar.peer): bar.least for bar in BARS}
     kinds = {"sequential": "one run", "concurrent": "many runs at once"}
     return [
-        (f"{name}, {words}", one["against_ours"]["median"], least.get((measure, name), 0))
+        Figure(f"{name}, {words}", one["against_ours"]["median"], least.get((measure, name)))
         for measure, words in kinds.items()
         for name, one in record["measures"][measure].items()
         if name not in LIMITS
