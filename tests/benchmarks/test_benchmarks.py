@@ -32,6 +32,7 @@ def record() -> Any:
     return json.loads(RECORD.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_each_measure_works_and_each_bar_finds_its_figure(measured: dict[str, Any]) -> None:
     for bar in BARS:
         figure = bar.value(measured)
@@ -40,6 +41,7 @@ def test_each_measure_works_and_each_bar_finds_its_figure(measured: dict[str, An
     assert {bar.measure for bar in BARS} <= measured.keys()
 
 
+@pytest.mark.slow
 def test_a_step_is_one_sync(measured: dict[str, Any]) -> None:
     """Counted, not timed: one for each step, the first request, and the header of the new log."""
     steps = measured["files, long"]["steps"]

@@ -31,6 +31,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return measures.all_of(SMALL, measures.OURS, place, silent)
 
 
+@pytest.mark.slow
 def test_each_measure_works_for_what_needs_no_environment(measured: dict[str, Any]) -> None:
     for what in ("sequential", "concurrent", "start"):
         assert measured[what].keys() == measures.OURS.keys()
@@ -38,6 +39,7 @@ def test_each_measure_works_for_what_needs_no_environment(measured: dict[str, An
             assert found["seconds"]["median"] > 0
 
 
+@pytest.mark.slow
 def test_ours_skips_nothing_and_is_seen_to(measured: dict[str, Any]) -> None:
     """The files are looked at in each call: its arguments and the result before are there."""
     assert measured["look"]["ours"] == {"arguments": 1, "result_before": 1}
@@ -45,6 +47,7 @@ def test_ours_skips_nothing_and_is_seen_to(measured: dict[str, Any]) -> None:
     assert table.skipped("ours", measured) == []
 
 
+@pytest.mark.slow
 def test_a_step_of_ours_is_one_sync(measured: dict[str, Any]) -> None:
     """As strace counts it, where there is strace."""
     assert measured["syncs"]["ours"] in (1.0, None)

@@ -596,6 +596,7 @@ def test_the_first_difference_is_named(planned: list[Document], words: str | Non
     assert first_difference(Plan(FOUR).steps, Plan(planned).steps) == words
 
 
+@pytest.mark.slow
 @given(PLANS, PLANS)
 def test_there_is_a_first_difference_exactly_if_the_digests_differ(
     steps: list[Document], others: list[Document]

@@ -29,6 +29,7 @@ SURVIVED = "AGENT_REPLAY_MUTANTS_SURVIVED"
 """The file in which the name of each survivor is noted."""
 MUTANT = "MUTANT_UNDER_TEST"
 MEMORY_BYTES_MAX = 4 << 30
+FILE_BYTES_MAX = 256 << 20
 SLOWER_MAX = 3
 SPARE_SECONDS = 20
 
@@ -46,7 +47,15 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     if _is_mutant(os.environ.get(MUTANT)):
+        _remove_what_the_dead_left(tempfile.gettempdir())
         config.option.basetemp = f"{tempfile.gettempdir()}/{os.getpid()}"
+
+
+def _remove_what_the_dead_left(folder: str) -> None:
+    """Remove the files of processes that were ended half-way: they lie in memory."""
+    for name in os.listdir(folder):
+        if name.isdecimal() and not os.path.exists(f"/proc/{name}"):
+            shutil.rmtree(f"{folder}/{name}", ignore_errors=True)
 
 
 def pytest_sessionstart() -> None:
@@ -95,6 +104,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if mutant:  # "" is the run without a mutant before the first: the tests have passed just now
         gc.freeze()  # else what was collected before the fork is gone through, and copied
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES_MAX, FILE_BYTES_MAX))
         signal.setitimer(signal.ITIMER_REAL, SLOWER_MAX * total + SPARE_SECONDS)
 
 

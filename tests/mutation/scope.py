@@ -15,6 +15,12 @@ GROUPS: Final = {
         *("store/reader.py", "store/rows.py", "store/schema.py", "store/sql.py"),
         *("store/verify.py", "store/writer.py"),
     ),
+    "archives": (
+        "archiving.py",
+        *("store/archive/checking.py", "store/archive/content.py", "store/archive/inventory.py"),
+        *("store/archive/leaving.py", "store/archive/lines.py", "store/archive/making.py"),
+        *("store/archive/place.py", "store/archive/reading.py", "store/archive/record.py"),
+    ),
 }
 """Each group with its modules."""
 
@@ -42,7 +48,10 @@ TESTS: Final = (
 )
 """The short tests of the modules."""
 
-HOW: Final = ("-p", "no:xdist", "-p", "tests.mutation.plugin", "--hypothesis-seed=0")
+HOW: Final = (
+    *("-p", "no:xdist", "-p", "tests.mutation.plugin", "--hypothesis-seed=0"),
+    *("-o", "tmp_path_retention_policy=failed"),  # the files lie in memory
+)
 """What pytest is told besides."""
 
 

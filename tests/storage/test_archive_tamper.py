@@ -198,7 +198,7 @@ def test_each_changed_value_in_an_archive_is_found(path: Path, table: str, seale
             except ArchiveError as error:  # another format
                 found = [str(error)]
             assert found, (name, other)
-            assert not verify(path).sound
+        assert not verify(path).sound, name
     write(file, lines)
     assert alone(file) == []
 
