@@ -154,7 +154,11 @@ class Tally:
                 terminalreporter.write_line(line)
 
 
-RENEWED_BY = {"benchmarks": "make bench", "mutants": "make mutants"}
+RENEWED_BY = {
+    "benchmarks": "make bench",
+    "benchmarks-peers": "make bench-peers",
+    "mutants": "make mutants",
+}
 """What renews a recorded result, where `make evidence-record` does not."""
 
 

@@ -62,6 +62,7 @@ def _mutmut(
     """Run it on files in memory where there are such: most of the time goes into syncs."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="mutants-", dir=memory) as scratch:
+        os.chmod(scratch, 0o755)  # tests act as another user, who may look
         return _mutmut_in(scratch, names, workers, seconds, progress)
 
 
