@@ -89,11 +89,16 @@ def _finished(
         yield from crew.finished(runs)
     except BaseException:
         crew.stop()
-        if on_stop is not None:
-            on_stop()
-        raise
-    finally:
+        # Whoever interrupts once more, from here on, does not want to wait for the tools.
+        try:
+            if on_stop is not None:
+                on_stop()
+        except Exception:
+            crew.leave()
+            raise
         crew.leave()
+        raise
+    crew.leave()
     crew.raise_what_ended_it()
 
 
@@ -211,12 +216,12 @@ class _Crew:
         """Begin nothing more: no run, and no call of those that are under way."""
         self._begins = False
         self.runtime.stop.asked = True
+        for _ in self._threads:
+            self._given.put(None)
 
     def leave(self) -> None:
         """Begin nothing more, let each run under way finish its call, and wait for the workers."""
         self.stop()
-        for _ in self._threads:
-            self._given.put(None)
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join()

@@ -493,6 +493,47 @@ def test_leaving_the_loop_waits_for_what_is_under_way(tools: Tools) -> None:
     assert verify(tools.world.path).sound
 
 
+def test_an_interruption_while_it_is_told_that_it_stops_does_not_wait(tools: Tools) -> None:
+    """That is the second one: nobody is kept waiting for a tool after it."""
+    inside, let_go = threading.Barrier(3), threading.Event()
+
+    def act(request: Request) -> Json:
+        if request.run != "r0":
+            inside.wait(WAIT_SECONDS)
+            assert let_go.wait(WAIT_SECONDS)
+        return request.step
+
+    def interrupted_again() -> None:
+        assert workers_alive() != []
+        raise KeyboardInterrupt
+
+    tools.act = act
+    with tools.open() as runtime:
+        done = runtime.run_many(numbered(100, TWO), workers=2, on_stop=interrupted_again)
+        assert next(done).run == "r0"
+        inside.wait(WAIT_SECONDS)
+        with pytest.raises(KeyboardInterrupt):
+            done.close()
+        there = [one for one in threading.enumerate() if one.name in workers_alive()]
+        assert len(there) == 2
+        let_go.set()
+        for thread in there:
+            thread.join(WAIT_SECONDS)
+    assert verify(tools.world.path).sound
+
+
+def test_an_error_of_whoever_is_told_that_it_stops_is_raised_after_the_calls(tools: Tools) -> None:
+    def broken() -> None:
+        raise BrokenPipeError
+
+    with tools.open() as runtime:
+        done = runtime.run_many(numbered(100), workers=4, on_stop=broken)
+        next(done)
+        with pytest.raises(BrokenPipeError):
+            done.close()
+        assert workers_alive() == []
+
+
 INTERRUPTED = """
 import itertools, sys, threading
 from agent_replay import Runtime, adapter, idempotent
