@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks import concurrent, processes, sampling, sequential, verifying, work
+from benchmarks import concurrent, length, processes, sampling, sequential, verifying, work
 from benchmarks.sequential import Kind
 from benchmarks.timing import Say
 
@@ -126,7 +126,7 @@ def measures(size: Size, place: Path, say: Say) -> dict[str, Callable[[], dict[s
         "grown log, no results": loop(Kind(size.steps, result=work.nothing)),
         "files": lambda: files(size.steps, place),
         "files, long": lambda: files(size.steps_long, place),
-        "length": lambda: sequential.over_the_length(size.steps_long, rounds, place, say),
+        "length": lambda: length.over_the_length(size.steps_long, rounds, place, say),
         "processor": lambda: sampling.measured(size.steps_long, rounds, place, say),
         "concurrent": lambda: concurrent.against_the_limit(
             size.runs, size.runs_steps, rounds, place, say
