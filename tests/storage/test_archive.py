@@ -527,3 +527,11 @@ def test_a_result_is_returned_from_an_archive_as_it_was(tmp_path: Path) -> None:
         runtime.archive()
         assert dict(runtime.run("all", {"plan": 1, "steps": steps}).results) == before
     assert list(before.values()) == values
+
+
+def test_verify_looks_into_archives_unless_it_is_told_not_to(tmp_path: Path) -> None:
+    path = copy_with_archives(tmp_path)
+    assert verify(path).archives == 2
+    without = verify(path, archives=False)
+    assert without.sound
+    assert (without.archives, without.archived) == (0, verify(path).archived)

@@ -420,6 +420,22 @@ def test_a_truncation_is_durable_before_the_log_is_grown(
     assert sizes == [0, LOG_BYTES]
 
 
+def test_a_log_is_grown_to_its_size_though_a_write_takes_less(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write may take less than it is given, down to all but the last byte."""
+    Path(f"{database}-wal").write_bytes(b"")
+    write, left = os.write, [1, 7]
+
+    def short(descriptor: int, content: bytes) -> int:
+        less = left.pop() if left else 0
+        return write(descriptor, content[: len(content) - less])
+
+    monkeypatch.setattr(os, "write", short)
+    files.grow_log(str(database), 100)
+    assert Path(f"{database}-wal").stat().st_size == 100
+
+
 @pytest.mark.fault("E01")
 def test_a_log_that_cannot_grow_leaves_a_usable_database(database: Path, pair: list[Child]) -> None:
     owner, other = pair

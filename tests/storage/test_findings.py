@@ -14,7 +14,7 @@ from agent_replay.lifecycles.coupling import MOVES_DIGEST
 from agent_replay.store.reader import Reader
 from agent_replay.store.verify import ExpectedHead, verify
 from tests.outside import Ledger, ManualClock, plan_of, tools
-from tests.storage.histories import copy_of, forger
+from tests.storage.histories import copy_of, forger, reforge
 
 FOUND: dict[str, tuple[int, int, bool, list[str]]] = {
     "update identity set spec = 'another-spec-of-moves'": (
@@ -438,3 +438,25 @@ def test_a_head_that_was_written_down_is_found_in_capitals_too(tmp_path: Path) -
     verdict = verify(path, expected=expected)
     assert verdict.sound
     assert (verdict.runs, verdict.events) == (2, 8)
+
+
+@pytest.mark.parametrize(
+    ("payload", "findings"),
+    [
+        (' {"result":1}', []),
+        (' {"unstorable":1}', []),
+        (" {}", ["run 1 (one), seq 2: a step succeeded without a result"]),
+        ("{}", ["run 1 (one), seq 2: a step succeeded without a result"]),
+        ('{"found":1}', ["run 1 (one), seq 2: a step succeeded without a result"]),
+    ],
+)
+def test_a_payload_is_judged_by_what_it_says_and_not_by_how_it_is_written(
+    tmp_path: Path, payload: str, findings: list[str]
+) -> None:
+    """Though every hash fits: the quick way leaves what it does not know to the rules."""
+    path = copy_of(two_runs, tmp_path)
+    with forger(path) as connection:
+        statement = "update events set payload = ? where run = 1 and seq = 2"
+        connection.execute(statement, (payload,))
+        reforge(connection)
+    assert list(verify(path).findings) == findings

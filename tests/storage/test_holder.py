@@ -416,3 +416,44 @@ def test_who_is_at_work_is_told_by_the_claim_or_by_the_lock(
     assert not files.unconfirmed(place)
     assert WRITER_BYTE == 1 << 62
     holder.close_aside(holder.identity_of(place))
+
+
+def test_a_writer_of_this_process_is_known_where_its_locks_are_not_seen(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process does not meet its own POSIX locks."""
+    page = b"new".ljust(PAGE, b"\0")
+    Path(place).write_bytes(bytes(2 * PAGE))
+    Path(f"{place}-wal").write_bytes(header() + frame(2, page))
+    assert files.unconfirmed(place)
+    monkeypatch.setattr(holder, "find_blocker", lambda *_: None)
+    held = WriterLock.acquire(place)
+    assert not files.unconfirmed(place)
+    held.release()
+    holder.close_aside(holder.identity_of(place))
+
+
+def test_whoever_looks_takes_one_descriptor_and_not_one_each_time(place: str) -> None:
+    log.writer_at_work(place)
+    before = len(os.listdir("/dev/fd"))
+    log.writer_at_work(place)
+    files.unconfirmed(place)
+    assert len(os.listdir("/dev/fd")) == before
+    holder.close_aside(holder.identity_of(place))
+
+
+def test_without_a_log_nothing_is_ahead_and_a_link_is_none(place: str) -> None:
+    assert not os.path.lexists(f"{place}-wal")
+    assert not files.unconfirmed(place)
+    Path(place).write_bytes(bytes(2 * PAGE))
+    Path(f"{place}-elsewhere").write_bytes(header() + frame(2, b"new"))
+    os.symlink(f"{place}-elsewhere", f"{place}-wal")
+    with pytest.raises(StorageError, match="cannot compare its -wal with it"):
+        files.unconfirmed(place)
+    holder.close_aside(holder.identity_of(place))
+
+
+def test_a_text_that_is_not_utf_8_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    path = tmp_path / "name"
+    path.write_bytes(b"ab\xff")
+    assert holder._text(str(path)) == "ab\ufffd"
