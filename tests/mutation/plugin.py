@@ -4,8 +4,8 @@ Tests are run by name, so parametrised ones are called by plain words: pytest do
 again by a name that it has escaped. The package is the one with the mutants, whatever the process
 that started this one has done to the path. No test finds a decision or verdict remembered that an
 earlier one has asked for: it would neither be known to reach the function nor ask its mutant. The
-quickest tests come first; those that would take longer than `SECONDS` all together are left out,
-and a mutant that runs for ever is ended.
+tests made for the module come first, and of these and of the others the quickest; those that would
+take longer than `SECONDS` all together are left out, and a mutant that runs for ever is ended.
 """
 
 from __future__ import annotations
@@ -31,6 +31,14 @@ MUTANT = "MUTANT_UNDER_TEST"
 MEMORY_BYTES_MAX = 4 << 30
 FILE_BYTES_MAX = 256 << 20
 SLOWER_MAX = 3
+_ALSO_MADE_FOR = {
+    "connection": ("refusals", "holder"),
+    "inserts": ("refusals", "commits"),
+    "log": ("holder",),
+    "verify": ("findings",),
+    "rows": ("findings", "reader"),
+    "writer": ("store", "refusals"),
+}
 SPARE_SECONDS = 20
 
 HERE = Path(__file__).resolve().parents[2]
@@ -93,7 +101,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # Names with a backslash, which pytest does not find again either.
         _leave_out(config, items, [item for item in items if "\\" not in item.nodeid])
         return
-    items.sort(key=lambda item: known.get(item.nodeid, 0.0))
+    named = _names_of_its_tests(mutant or "")
+    items.sort(
+        key=lambda item: (
+            not any(name in item.path.stem for name in named),
+            known.get(item.nodeid, 0.0),
+        )
+    )
     total, chosen = 0.0, 0
     for item in items:
         total += known.get(item.nodeid, 0.0)
@@ -106,6 +120,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
         resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES_MAX, FILE_BYTES_MAX))
         signal.setitimer(signal.ITIMER_REAL, SLOWER_MAX * total + SPARE_SECONDS)
+
+
+def _names_of_its_tests(mutant: str) -> list[str]:
+    """Return what is in the names of the files with the tests that are made for its module."""
+    module = mutant.rpartition(".")[0].rpartition(".")[2]
+    return [module, *_ALSO_MADE_FOR.get(module, ())] if module else []
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item], chosen: list[pytest.Item]) -> None:
