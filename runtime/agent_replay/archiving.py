@@ -103,9 +103,11 @@ def _archived(
     runtime._store.check_working()
     for batch in _batches(leavers):
         with runtime._turns.idle(leaver.run for leaver in batch) as idle:
-            runs = [leaver for leaver in batch if leaver.run in idle]
-            if named and len(runs) < len(batch):
-                busy = next(leaver.run for leaver in batch if leaver.run not in idle)
+            # Another thread may have archived some since they were listed.
+            there = [one for one in batch if leaving.standing(runtime._store, one.run)[1] is None]
+            runs = [leaver for leaver in there if leaver.run in idle]
+            if named and len(runs) < len(there):
+                busy = next(leaver.run for leaver in there if leaver.run not in idle)
                 raise InvalidInput(f"run {busy} is under way; archive it when that has returned")
             if not runs:
                 continue

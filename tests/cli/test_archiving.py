@@ -105,7 +105,10 @@ def test_verify_reads_the_archives(ordered: Place) -> None:
     assert ordered.on("show", "a").code == Exit.DAMAGED
     assert ordered.on("verify", "--no-archives").code == Exit.OK
     assert ordered.run("verify", file, "--db", ordered.database).code == Exit.USAGE
-    assert ordered.run("verify", ordered.database).code == Exit.DAMAGED
+    said = ordered.run("verify", ordered.database)
+    assert said.code == Exit.USAGE
+    assert f"is a database and no archive: use verify --db {ordered.database}" in said.err
+    assert ordered.run("verify", ordered.folder).code == Exit.USAGE
 
 
 def test_an_archive_that_is_missing_is_named(ordered: Place) -> None:
@@ -138,7 +141,23 @@ def test_a_file_that_nobody_refers_to_is_named_kindly(ordered: Place) -> None:
     assert said.code == Exit.OK
     assert f"note: {orphan} belongs to no archived run" in said.err
     assert f"{orphan} belongs to no archived run" in ordered.on("doctor").out
-    assert ordered.on("verify", "--json").document["orphans"] == [str(orphan)]
+    (told,) = ordered.on("verify", "--json").document["orphans"]
+    assert told["file"] == str(orphan)
+    assert "in archives that it names" in told["says"]
+
+
+def test_an_export_says_what_is_not_in_it(ordered: Place) -> None:
+    assert "archived" not in ordered.on("export").err
+    ordered.on("archive", "a")
+    assert "note: 1 of the runs are archived" in ordered.on("export").err
+
+
+def test_nothing_is_said_to_have_moved_where_an_error_came_first(ordered: Place) -> None:
+    said = ordered.on("archive", "waits")
+    assert said.code == Exit.USAGE
+    assert said.out == ""
+    assert ordered.on("archive", "a").code == Exit.OK
+    assert ordered.on("archive", "a").out == "0 runs and 0 events moved into 0 archives\n"
 
 
 def test_progress_is_for_a_terminal(ordered: Place) -> None:

@@ -15,12 +15,6 @@ GROUPS: Final = {
         *("store/reader.py", "store/rows.py", "store/schema.py", "store/sql.py"),
         *("store/verify.py", "store/writer.py"),
     ),
-    "archives": (
-        "archiving.py",
-        *("store/archive/checking.py", "store/archive/content.py", "store/archive/inventory.py"),
-        *("store/archive/leaving.py", "store/archive/lines.py", "store/archive/making.py"),
-        *("store/archive/place.py", "store/archive/reading.py", "store/archive/record.py"),
-    ),
 }
 """Each group with its modules."""
 

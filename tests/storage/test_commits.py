@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import linecache
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -62,10 +66,10 @@ class Disk:
         yield
         self.free.set()
 
-    def wait_for(self, count: int) -> None:
-        """Wait until so many threads follow."""
+    def wait_for(self, count: int, over: threading.Event | None = None) -> None:
+        """Wait until so many threads follow, or until it is over."""
         deadline = time.monotonic() + SECONDS_MAX
-        while len(self.commits._waiting) < count:
+        while len(self.commits._waiting) < count and not (over and over.is_set()):
             assert time.monotonic() < deadline, "they do not come"
             time.sleep(0.001)
 
@@ -277,7 +281,7 @@ def test_an_interrupt_of_one_who_waits_leaves_nothing_of_it_behind(
         def __init__(self) -> None:
             self.taken = False
 
-        def acquire(self) -> None:
+        def acquire(self, timeout: float = -1) -> None:
             if self.taken:
                 raise KeyboardInterrupt
             self.taken = True
@@ -291,3 +295,115 @@ def test_an_interrupt_of_one_who_waits_leaves_nothing_of_it_behind(
     assert threads.join() == {"first": None}
     disk.write("b")
     assert disk.transactions == [["first"], ["b"]]
+
+
+class Interrupted(BaseException):
+    """What a signal raises, between any two lines."""
+
+
+class Interrupter:
+    """Raise `Interrupted` in this thread before its line of that number, in the module judged.
+
+    A line with `with` is passed: a trace would also come between the end of its block and the
+    release of its lock, where the interpreter lets no signal in.
+    """
+
+    def __init__(self, line: int) -> None:
+        self._left = line
+        self.happened = False
+
+    def __call__(self, frame: FrameType, event: str, _arg: object) -> Any:
+        if frame.f_code.co_filename != commits.__file__:
+            return None
+        if event == "line" and not self.happened and not _is_with(frame):
+            self._left -= 1
+            if self._left < 0:
+                self.happened = True
+                raise Interrupted
+        return self
+
+    def during(self, act: Callable[[], object]) -> bool:
+        """Return whether it was interrupted."""
+        before = sys.gettrace()
+        sys.settrace(self)
+        try:
+            act()
+        except Interrupted:
+            return True
+        finally:
+            sys.settrace(before)
+        return False
+
+
+def _is_with(frame: FrameType) -> bool:
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+    return line.lstrip().startswith("with ")
+
+
+class Insisting(Disk):
+    """A disk that, as the store does, tells what is durable although an interrupt comes then."""
+
+    def transaction(
+        self, writes: Sequence[Write], done: Callable[[], None], *, once_more: bool = False
+    ) -> None:
+        def told() -> None:
+            try:
+                done()
+            except Interrupted:
+                done()
+                raise
+
+        super().transaction(writes, told, once_more=once_more)
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_whoever_leads_may_be_interrupted_between_any_two_lines(
+    monkeypatch: pytest.MonkeyPatch, follows: bool
+) -> None:
+    """Nobody waits for ever, and nobody's rows are written twice or not at all."""
+    monkeypatch.setattr(commits, "LOST_SECONDS", 0.02)
+    line = 0
+    while interrupted_at(line, follows=follows):
+        line += 1
+    assert line > 15
+
+
+def interrupted_at(line: int, *, follows: bool) -> bool:
+    """Interrupt a thread that leads at once, or after it has followed, with others behind it;
+    return whether there was such a line."""
+    disk = Insisting()
+    threads, over = Threads(disk), threading.Event()
+
+    def let_others_come() -> None:
+        for number, text in enumerate(("one", "two"), start=1 + follows):
+            threads.start(text)
+            disk.wait_for(number, over)
+        disk.free.set()
+
+    def come_behind() -> None:
+        disk.wait_for(1, over)
+        let_others_come()
+
+    def own() -> None:
+        disk.add("main")
+        if not follows and not threads.told:
+            let_others_come()
+
+    behind = threading.Thread(target=come_behind, daemon=True)
+    if follows:
+        disk.free.clear()
+        threads.start("first")
+        assert disk.entered.wait(SECONDS_MAX)
+        behind.start()
+    interrupter = Interrupter(line)
+    stopped = interrupter.during(lambda: disk.commits.commit(own))
+    over.set()
+    if follows:
+        behind.join(SECONDS_MAX)
+    told = threads.join()
+    assert all(error is None for error in told.values()), (line, told)
+    written = [text for transaction in disk.transactions for text in transaction]
+    assert sorted(text for text in written if text != "main") == sorted(told), line
+    assert written.count("main") in ((0, 1) if stopped else (1,)), line
+    assert disk.write("later") is None
+    return interrupter.happened

@@ -423,6 +423,6 @@ def test_a_thread_that_writes_already_is_told_what_to_do() -> None:
 
     commits = Commits(threading.RLock(), transaction)
     assert said(lambda: commits.commit(lambda: None), InvalidInput) == (
-        "this thread is writing to the store just now: a signal handler cannot write; let it set a "
+        "this thread is at work in the store just now: a signal handler cannot write; let it set a "
         "flag, and act on that later"
     )

@@ -12,9 +12,10 @@ from agent_replay.cli.exits import Exit
 from agent_replay.cli.parsing import Parser
 from agent_replay.cli.screen import Screen
 from agent_replay.cli.watching import is_terminal
-from agent_replay.errors import InvalidInput
+from agent_replay.errors import ArchiveError, InvalidInput
 from agent_replay.report.words import safe
 from agent_replay.runtime import Runtime
+from agent_replay.store.archive import place
 from agent_replay.store.archive.checking import ArchiveCheck
 from agent_replay.store.verify import FINDINGS_MAX
 from agent_replay.values import Json
@@ -70,12 +71,19 @@ def _archive(options: argparse.Namespace, screen: Screen) -> int:
     finally:
         if shows and made:
             screen.note("\n")
-        if options.json:
-            screen.document({"archives": [_object(archive) for archive in made]})
-        else:
-            screen.lines(_line(archive) for archive in made)
-            screen.lines([_summary(made)])
+        if made:
+            _tell(made, screen, as_json=options.json)
+    if not made:
+        _tell(made, screen, as_json=options.json)
     return Exit.OK
+
+
+def _tell(made: list[Archived], screen: Screen, *, as_json: bool) -> None:
+    if as_json:
+        screen.document({"archives": [_object(archive) for archive in made]})
+    else:
+        screen.lines(_line(archive) for archive in made)
+        screen.lines([_summary(made)])
 
 
 def _line(archive: Archived) -> str:
@@ -102,8 +110,19 @@ def _object(archive: Archived) -> dict[str, Json]:
     }
 
 
+def _check_kind(path: str) -> None:
+    """Raise `InvalidInput` for a database, and `ArchiveError` where there is nothing."""
+    if not os.path.lexists(path):
+        raise ArchiveError(f"{path}: there is no such file; check the path")
+    if os.path.isdir(path):
+        raise InvalidInput(f"{path} is a directory; name an archive in it")
+    if place.is_database(path):
+        raise InvalidInput(f"{path} is a database and no archive: use verify --db {path}")
+
+
 def verify_file(path: str, screen: Screen, *, as_json: bool) -> int:
     """Verify an archive by itself, say what was found, and return the exit code."""
+    _check_kind(path)
     check = ArchiveCheck(os.path.abspath(path))
     findings: list[str] = []
     for finding in check.findings():

@@ -88,7 +88,7 @@ def _verify(options: argparse.Namespace, screen: Screen) -> int:
     with Reader(database) as reader:
         reader.check_spec()
         unconfirmed = reader.unconfirmed
-        orphans = [] if options.no_archives else reader.orphans()
+        leftovers = [] if options.no_archives else reader.leftovers()
     verdict = verify(database, expected=options.expect_head, archives=not options.no_archives)
     if options.json:
         screen.document(
@@ -102,14 +102,14 @@ def _verify(options: argparse.Namespace, screen: Screen) -> int:
                 "archived": verdict.archived,
                 "archives": verdict.archives,
                 "missing": list(verdict.missing),
-                "orphans": [*orphans],
+                "orphans": [one._asdict() for one in leftovers],
             }
         )
     else:
         screen.lines(safe(finding) for finding in (*verdict.findings, *verdict.missing))
         screen.lines([_in_words(verdict)])
-        for orphan in orphans:
-            screen.complain(f"note: {orphan_in_words(orphan)}")
+        for file, says in leftovers:
+            screen.complain(f"note: {file} belongs to no archived run: {says}")
         if unconfirmed:
             screen.complain("no writer has confirmed the last events; the next one to open does")
     if verdict.sound:
@@ -128,14 +128,6 @@ def _in_words(verdict: Verdict) -> str:
     return f"{told}; {verdict.archived} of the runs are archived, {verdict.archives} archives read"
 
 
-def orphan_in_words(path: str) -> str:
-    """Return what an archive is that no row refers to."""
-    return (
-        f"{path} belongs to no archived run: a process ended before its runs had left, and they "
-        "are still in the database. The next archive of the same runs takes it; it may be removed"
-    )
-
-
 def _verify_archive(options: argparse.Namespace, screen: Screen) -> int:
     if options.db is not None or options.expect_head or options.no_archives:
         raise InvalidInput("an archive is checked by itself: give its path, and only --json")
@@ -148,11 +140,17 @@ def _verify_archive(options: argparse.Namespace, screen: Screen) -> int:
 def _export(options: argparse.Namespace, screen: Screen) -> int:
     database = inputs.database_path(options.db)
     with Reader(database) as reader, contextlib.closing(_exported(reader)) as lines:
+        archived = reader.archived_count()
         if options.output is None:
             _print(lines, screen)
-            return Exit.OK
-        count = _write_new(options.output, database, lines)
-    screen.complain(f"{count} rows are in {options.output}")
+        else:
+            count = _write_new(options.output, database, lines)
+            screen.complain(f"{count} rows are in {options.output}")
+    if archived:
+        screen.complain(
+            f"note: {archived} of the runs are archived: their steps and events are in the files "
+            "that the rows of `archived` name, and not here"
+        )
     return Exit.OK
 
 

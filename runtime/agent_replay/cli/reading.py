@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Iterator
 
 from agent_replay.cli import inputs, parsing
-from agent_replay.cli.checking import orphan_in_words
 from agent_replay.cli.exits import Exit
 from agent_replay.cli.looking import View, looking_at, unread
 from agent_replay.cli.parsing import Parser
@@ -234,7 +233,7 @@ def _about(view: View) -> Iterator[str]:
     if view.reader.unconfirmed:
         yield UNCONFIRMED
     for orphan in view.reader.orphans():
-        yield f"note: {safe(orphan_in_words(orphan))}"
+        yield f"note: {safe(orphan)} belongs to no archived run; verify says what it is"
 
 
 def _diagnosed(

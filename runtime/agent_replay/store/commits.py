@@ -11,25 +11,35 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from threading import Lock, RLock, get_ident
+from threading import Lock, RLock
 from typing import Protocol
 
-from agent_replay.errors import Fenced, IllegalMove, InvalidInput, ReplayError, StorageError
+from agent_replay.errors import (
+    ArchiveError,
+    Fenced,
+    IllegalMove,
+    InvalidInput,
+    ReplayError,
+    StorageError,
+)
 
 Write = Callable[[], None]
 """Writes one run's rows in the transaction that is open; it may be asked to do so again."""
 
 TOGETHER_MAX = 256
 """Runs that share one transaction at most: nobody waits for more rows than these."""
+LOST_SECONDS = 1.0
+"""So long a thread waits before it looks whether anybody is at work."""
 
 
 class Transaction(Protocol):
     """Runs writes in a transaction of its own; calls `done` when they are durable, also if an
     interrupt comes right then.
 
-    Raises `IllegalMove` or `Fenced` if the database refuses a row, and then nothing is written; any
-    other `ReplayError` if the storage fails, with `StorageError.outcome_unknown` where it did so at
-    the commit. After a failure it takes nothing more, unless it is told to try `once_more`.
+    Raises `IllegalMove` or `Fenced` if the database refuses a row, and what a write raises: then
+    nothing is written. Raises any other `ReplayError` if the storage fails, with
+    `StorageError.outcome_unknown` where it did so at the commit. After a failure it takes nothing
+    more, unless it is told to try `once_more`.
     """
 
     def __call__(
@@ -63,7 +73,8 @@ class Pending:
         if not self.settled:
             self.error = error
             self.settled = True
-            self.woken.release()
+            if self.woken.locked():  # not so if it waits no longer
+                self.woken.release()
 
     def came_to(self) -> Exception | None:
         """Return or raise what `Commits.commit` returns or raises."""
@@ -82,7 +93,6 @@ class Commits:
         self._mutex = Lock()
         self._waiting: deque[Pending] = deque()
         self._led = False
-        self._leader = 0
 
     def commit(self, write: Write, *, kept: Write | None = None) -> Exception | None:
         """Make the writes durable, or raise; `kept` is a part of them that can stand alone.
@@ -97,10 +107,10 @@ class Commits:
             with self._mutex:
                 leads = not self._led
                 if leads:
-                    self._led, self._leader = True, get_ident()
-                elif self._leader == get_ident():
+                    self._led = True
+                elif _is_held_here(self._lock):
                     raise InvalidInput(
-                        "this thread is writing to the store just now: a signal handler cannot "
+                        "this thread is at work in the store just now: a signal handler cannot "
                         "write; let it set a flag, and act on that later"
                     )
                 else:
@@ -117,18 +127,38 @@ class Commits:
     def _follow(self, pending: Pending) -> Exception | None:
         """Wait until somebody has committed this, or until it is this thread's turn to lead."""
         try:
-            pending.woken.acquire()
+            while not pending.woken.acquire(timeout=LOST_SECONDS):
+                if self._nobody_is_at_work(pending):
+                    break
         except BaseException:
             self._withdraw(pending)
             raise
         if not pending.leads:
             return pending.came_to()
         try:
-            self._leader = get_ident()
             with self._lock:
                 return self._lead(pending)
         finally:
             self._hand_over()
+
+    def _nobody_is_at_work(self, pending: Pending) -> bool:
+        """Return whether the thread of this one has waited long enough; unless it is settled, it
+        leads now.
+
+        An interrupt may end a leader between any two lines, as it takes others' writes, settles
+        them or hands over. Whoever has taken writes holds the lock until they are settled, so
+        where the lock is free nobody has them. Two who lead at once take turns by the lock.
+        """
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            with self._mutex:
+                if pending in self._waiting:
+                    self._waiting.remove(pending)
+                pending.leads = not pending.settled
+            return True
+        finally:
+            self._lock.release()
 
     def _withdraw(self, pending: Pending) -> None:
         """Leave the queue after an interrupt; a leader that has taken it already goes on."""
@@ -140,7 +170,6 @@ class Commits:
 
     def _hand_over(self) -> None:
         """Wake the next leader, if anybody waits."""
-        self._leader = 0
         with self._mutex:
             self._led = bool(self._waiting)
             if self._led:
@@ -190,6 +219,12 @@ class Commits:
         pending.settle(error)
 
 
+def _is_held_here(lock: RLock) -> bool:
+    """Return whether this thread holds a lock, as `threading.Condition` asks it."""
+    held: bool = lock._is_owned()  # type: ignore[attr-defined]  # typeshed does not have it
+    return held
+
+
 def _settle(batch: Sequence[Pending]) -> None:
     for pending in batch:
         pending.settle()
@@ -197,4 +232,5 @@ def _settle(batch: Sequence[Pending]) -> None:
 
 def _is_failure(error: Exception) -> bool:
     """Return whether the storage failed, and not the rows of one run."""
-    return isinstance(error, ReplayError) and not isinstance(error, (IllegalMove, Fenced))
+    of_a_run = isinstance(error, (IllegalMove, Fenced, ArchiveError))
+    return isinstance(error, ReplayError) and not of_a_run

@@ -39,7 +39,7 @@ _PAUSE_SECONDS = 0.01
 _MODE = 0o600
 _ZEROS = bytes(1 << 18)
 _HEADER = struct.Struct(">16sHBB48xI")  # magic, page size, write and read version, application id
-_MAGIC = b"SQLite format 3\0"
+MAGIC = b"SQLite format 3\0"
 _WAL_VERSION = 2
 
 
@@ -129,7 +129,7 @@ def _check_header(place: str) -> None:
         raise _unusable(place, "cannot be read", error) from error
     header = os.pread(descriptor, _HEADER.size, 0)
     holder.give_back(descriptor)
-    if len(header) < _HEADER.size or not header.startswith(_MAGIC):
+    if len(header) < _HEADER.size or not header.startswith(MAGIC):
         found = "is empty" if not header else "is not an SQLite database"
         raise UnusableDatabase(f"{place}: {found}; name another file, or move this one away")
     _, _, writing, reading, owner = _HEADER.unpack(header)

@@ -23,6 +23,7 @@ from agent_replay.store.schema import Identity, check_spec, read_identity
 from agent_replay.store.sql import QUERIES
 
 if TYPE_CHECKING:
+    from agent_replay.store.archive.leftover import Leftover
     from agent_replay.store.archive.reading import Archived
 
 
@@ -125,6 +126,12 @@ class Reader:
         with self._reading():
             return rows.where_archived(self.connection, registration)
 
+    def archived_count(self) -> int:
+        """Return how many runs are in archives."""
+        with self._reading():
+            ((count,),) = self.connection.execute(QUERIES["archived_count"])
+            return int(count)
+
     def orphans(self) -> list[str]:
         """Return the archives beside the database that it does not refer to."""
         from agent_replay.store.archive import place  # here: most commands need none of it
@@ -132,6 +139,14 @@ class Reader:
         with self._reading():
             referred = [str(file) for (file,) in self.connection.execute(QUERIES["archived_files"])]
         return place.orphans(self.path, referred)
+
+    def leftovers(self) -> list[Leftover]:
+        """Return the same archives, each with what it is; they are gone through."""
+        from agent_replay.store.archive import leftover  # here: most commands need none of it
+
+        with self._reading():
+            at_work = self.writer_at_work() is not None
+            return list(leftover.leftovers(self.connection, at_work=at_work))
 
     def unfinished(self, *, after: int = 0, limit: int = 500) -> list[tuple[int, str]]:
         """Return number and id of unfinished runs with a number above `after`, in order.

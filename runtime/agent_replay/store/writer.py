@@ -111,18 +111,18 @@ class Store:
 
     def find(self, run_id: str) -> Registration | None:
         """Return the registration of a run, or None if the id is free."""
-        with self._reading():
+        with self._lock, self._reading():
             return rows.find_run(self.connection, run_id)
 
     def read(self, run_id: str) -> RunHistory:
         """Return a run with its validated history; raises `NoSuchRun` or `DamagedHistory`."""
-        with self._reading():
+        with self._lock, self._reading():
             found = rows.find_history(self.connection, rows.known_run(self.connection, run_id))
         return found if isinstance(found, RunHistory) else found.read().history
 
     def unfinished(self, *, after: int, limit: int) -> list[tuple[int, str]]:
         """Return number and id of unfinished runs with a number above `after`, in order."""
-        with self._reading():
+        with self._lock, self._reading():
             return list(self.connection.execute(QUERIES["unfinished"], (after, limit)))
 
     @property
@@ -132,7 +132,7 @@ class Store:
 
     def reading_of(self, stamp: Stamp) -> Reading:
         """Return what the clocks showed when an event was written."""
-        with self._reading():
+        with self._lock, self._reading():
             boot_id = self._boots.get(stamp.epoch)
             if boot_id is None:
                 boot_id = self._boot_of(stamp.epoch)
@@ -240,7 +240,7 @@ class Store:
         steps: Sequence[StepRow],
         first: Callable[[RunHistory], Sequence[Event]],
     ) -> tuple[RunHistory, Sequence[Event]]:
-        with self._reading():
+        with self._lock, self._reading():
             count, link = self._last_run()
         registration = unnumbered._replace(run=count + 1, epoch=self.epoch, writer=self._writer)
         registration = registration._replace(hash=registration_link(link, registration))
@@ -266,7 +266,7 @@ class Store:
 
     def checkpoint(self) -> None:
         """Move as much of the log into the database as readers permit."""
-        with self._reading():
+        with self._lock, self._reading():
             self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             self._log_pages = 0
 
@@ -374,7 +374,11 @@ class Store:
 
 
 class _Guard:
-    """Hold the store's lock and turn SQLite's errors into the library's."""
+    """Turn SQLite's errors into the library's, for whoever holds the store's lock.
+
+    It does not take the lock: an interrupt inside of a method written in Python could leave it
+    taken for ever.
+    """
 
     __slots__ = ("_store",)
 
@@ -382,15 +386,9 @@ class _Guard:
         self._store = store
 
     def __enter__(self) -> None:
-        self._store._lock.acquire()
-        try:
-            self._store.check_working()
-        except BaseException:
-            self._store._lock.release()
-            raise
+        self._store.check_working()
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._store._lock.release()
         if isinstance(error, UnicodeDecodeError):
             raise reading_error(error) from error  # one run's rows; the storage works
         if isinstance(error, apsw.Error):

@@ -3,9 +3,9 @@ durable and verified."""
 
 from __future__ import annotations
 
-from agent_replay.errors import IllegalMove
+from agent_replay.errors import ArchiveError, IllegalMove
 from agent_replay.events import Head
-from agent_replay.store import rows
+from agent_replay.store import holder, rows
 from agent_replay.store.archive import place
 from agent_replay.store.archive.making import Leaver, Made
 from agent_replay.store.archive.reading import Archived
@@ -41,8 +41,22 @@ def leave(store: Store, made: Made, *, database: str, now_ns: int) -> None:
             row = row._replace(hash=archived_link(link, row))
             link = row.hash
             _replace(store, row, Leaver(registration, head))
+        _check_place(made)
 
     store.write(write)
+
+
+def _check_place(made: Made) -> None:
+    """Raise `ArchiveError` unless the file that was verified still has its name."""
+    try:
+        there = holder.identity_of(made.path)
+    except OSError:
+        there = None
+    if there != made.file:
+        raise ArchiveError(
+            f"{made.path}: the archive was taken away before its runs had left; they stay in the "
+            "database"
+        )
 
 
 def _replace(store: Store, row: ArchivedRow, leaver: Leaver) -> None:
@@ -65,13 +79,13 @@ def _replace(store: Store, row: ArchivedRow, leaver: Leaver) -> None:
 
 def ended(store: Store, *, before_ns: int, after: int, limit: int) -> list[tuple[int, str, int]]:
     """Return number, id and events of runs that ended by then, with a number above `after`."""
-    with store._reading():
+    with store._lock, store._reading():
         return list(store.connection.execute(QUERIES["ended"], (after, before_ns, limit)))
 
 
 def standing(store: Store, run_id: str) -> tuple[Head | None, Archived | None]:
     """Return where a run stands in the database, or where it is archived; raises `NoSuchRun`."""
-    with store._reading():
+    with store._lock, store._reading():
         registration = rows.known_run(store.connection, run_id)
         archived = rows.where_archived(store.connection, registration)
         return rows.read_head(store.connection, registration.run), archived

@@ -22,6 +22,7 @@ from agent_replay.store import files, holder, rows
 from agent_replay.store.archive import place
 from agent_replay.store.archive.checking import ArchiveCheck
 from agent_replay.store.archive.lines import Output
+from agent_replay.store.holder import Identity
 from agent_replay.store.schema import read_identity
 from agent_replay.store.sql import QUERIES
 
@@ -40,6 +41,8 @@ class Made(NamedTuple):
     digest: bytes
     runs: Sequence[Leaver]
     events: int
+    file: Identity
+    """Which file was verified, whatever the path leads to by now."""
 
 
 def make(connection: apsw.Connection, folder: str, numbers: Sequence[int]) -> Made:
@@ -98,6 +101,12 @@ def _written(
             os.unlink(path)
         if isinstance(error, OSError):
             raise _unwritable(path, error) from error
+        if isinstance(error, DamagedHistory):
+            found = str(error).removeprefix(f"archive {path}: ")
+            raise DamagedHistory(
+                f"{found}: so it is in the database, and none of these runs was archived; run "
+                "verify on it. Other runs can be archived by their names"
+            ) from error
         raise
     return made
 
@@ -161,9 +170,10 @@ def _there(path: str, connection: apsw.Connection, leavers: Sequence[Leaver]) ->
 def _verified(path: str, connection: apsw.Connection, leavers: Sequence[Leaver]) -> Made:
     """Return what an archive is, read back; raise `DamagedHistory` unless it is as it should be."""
     check = ArchiveCheck(path, database=str(connection.filename))
+    file = holder.identity_of(path)
     for finding in check.findings():
         raise DamagedHistory(finding)
     wanted = {leaver.head.run: tuple(leaver) for leaver in leavers}
     if check.identity != read_identity(connection) or check.runs != wanted:
         raise DamagedHistory(f"archive {path}: it holds something else than it should")
-    return Made(path, check.digest, leavers, check.events)
+    return Made(path, check.digest, leavers, check.events, file)

@@ -113,6 +113,13 @@ def opened(path: str, *, database: str = "") -> Iterator[int]:
         holder.close_shielded(descriptor)
 
 
+def is_database(path: str) -> bool:
+    """Return whether a file begins as those of SQLite do; to be asked of no database that this
+    process has open."""
+    with opened(path) as descriptor:
+        return os.pread(descriptor, len(files.MAGIC), 0) == files.MAGIC
+
+
 def _check_plain(path: str, status: os.stat_result, database: str) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise DamagedHistory(f"archive {path}: it is not a plain file; put the archive there")
@@ -138,5 +145,14 @@ def orphans(database: str, referred: Iterable[str]) -> list[str]:
         there = {os.path.join(folder, name) for name in os.listdir(folder)}
     except OSError:
         return []
-    known = {os.path.realpath(found(database, file)) for file in referred}
+    named = [found(database, file) for file in referred]
+    known = {os.path.realpath(path) for path in named}
+    known |= {
+        os.path.join(folder, os.path.basename(path)) for path in named if _is_in(folder, path)
+    }
     return sorted(path for path in there - known if path.endswith(ENDING))
+
+
+def _is_in(folder: str, path: str) -> bool:
+    """Return whether a path leads into a folder, whatever is there by that name."""
+    return os.path.realpath(os.path.dirname(path)) == folder
