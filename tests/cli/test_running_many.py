@@ -285,8 +285,8 @@ def test_an_interruption_lets_the_calls_end_and_the_same_command_goes_on(
     assert first.startswith("agent-replay: interrupted: nothing more is begun")
     assert said.code == Exit.INTERRUPTED
     assert said.err == (
-        "agent-replay: interrupted: 0 of 6 runs have ended; the same command goes on with the "
-        "others\n"
+        "agent-replay: interrupted: of 6 runs these were told of so far: none; the same command "
+        "goes on with those that have not ended\n"
     )
     assert set(plans.listed().values()) == {"ready"}, "the answers are on record"
     assert len(plans.listed()) == 3
@@ -342,7 +342,8 @@ def test_a_full_disk_stops_all_and_says_how_far_it_came(plans: Folder) -> None:
     said = limited(plans, plans.place.database.stat().st_size + 400_000)
     assert said.code == Exit.STORAGE
     assert "stopped at the error below: " in said.err
-    assert " of 41 runs have ended; the same command goes on with the others" in said.err
+    assert ": of 41 runs these were told of so far: " in said.err
+    assert "; the same command goes on with those that have not ended" in said.err
     hit = [line for line in said.out.splitlines() if line.endswith(": StorageError")]
     assert 1 <= len(hit) <= 32
     assert plans.place.on("verify").code == Exit.OK

@@ -84,7 +84,7 @@ def _files_in(folder: str) -> list[str]:
         for name in names
         if name.endswith(SUFFIX) and not name.startswith(".")
     ]
-    files = [path for path in paths if not os.path.isdir(path)]
+    files = [path for path in paths if os.path.isfile(path)]  # a pipe would be waited for
     if not files:
         raise InvalidInput(f"{folder!a}: there is no plan in it: no file of it ends in {SUFFIX}")
     return files
@@ -149,9 +149,10 @@ class Tally(Watch):
 
     def left_open(self, cause: str) -> str:
         """Return in one sentence how far it came, and how it goes on."""
+        told = self._in_words() if self._counts else "none"
         return (
-            f"{cause}: {self._counts.total()} of {self._total} runs have ended; "
-            "the same command goes on with the others"
+            f"{cause}: of {self._total} runs these were told of so far: {told}; the same command "
+            "goes on with those that have not ended"
         )
 
     def _in_words(self) -> str:

@@ -218,6 +218,7 @@ def _doctor_as_json(
             "spec": MOVES_DIGEST,
             "writer_at_work": view.writing.at_work,
             "unconfirmed": view.reader.unconfirmed,
+            "orphans": [*view.reader.orphans()],
             "runs": runs,
             "next_after": more,
         }

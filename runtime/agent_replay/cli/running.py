@@ -173,7 +173,7 @@ def _run_many(options: argparse.Namespace, screen: Screen) -> int:
     if not options.json:
         screen.lines([tally.summary()])
         if tally.code is not Exit.OK:
-            _point_at_doctor(screen, database)
+            _point_at_help(screen, database, tally.code)
     return tally.code
 
 
@@ -223,13 +223,16 @@ def _resume_all(options: argparse.Namespace, screen: Screen, database: str) -> i
     if not outcomes and not refused:
         screen.lines(["no run is unfinished"])
     elif code is not Exit.OK:
-        _point_at_doctor(screen, database)
+        _point_at_help(screen, database, code)
     return code
 
 
-def _point_at_doctor(screen: Screen, database: str) -> None:
-    doctor = Act("see what to do next", caller_of(database).argv("doctor"))
-    screen.lines(act_lines((doctor,)))
+def _point_at_help(screen: Screen, database: str, code: Exit) -> None:
+    caller = caller_of(database)
+    acts = [Act("see what to do next", caller.argv("doctor"))]
+    if code in (Exit.DAMAGED, Exit.STORAGE):  # doctor is about runs that have not ended
+        acts.append(Act("see what is damaged or missing", caller.argv("verify")))
+    screen.lines(act_lines(tuple(acts)))
 
 
 # --- shared with the commands that take evidence ------------------------------------------------

@@ -303,6 +303,8 @@ def storage_error(
     result = getattr(error, "result", apsw.SQLITE_ERROR)  # apsw's own errors have no code
     act = _NEXT_ACT.get(apsw.SQLITE_BUSY if result in _LOCKED else result, "open the store again")
     message = f"{path}: {error} ({_code_of(error)}); {act}"
+    if outcome_unknown:
+        message += "; whether the rows were written is unknown until then"
     if result in _DAMAGED:
         return DamagedHistory(message)
     if result in _LOCKED and not outcome_unknown:

@@ -120,13 +120,17 @@ class Archives:
             return  # what is wrong was said
         if check.identity != identity:
             yield f"archive {check.path}: it is of another database"
+        others = [row for row in rows if row.file_digest != check.digest]
+        if others:
+            yield (
+                f"archive {check.path}: it is not the file that was written "
+                f"({_in_words(others)}): its SHA-256 is another"
+            )
         for row in rows:
             for problem in self._problems(row, check):
                 yield f"archive {check.path}, run {row.run}: {problem}"
 
     def _problems(self, row: ArchivedRow, check: ArchiveCheck) -> Iterator[str]:
-        if row.file_digest != check.digest:
-            yield "it is not the file that was written: its SHA-256 is another"
         if row.run not in check.runs:
             yield "the run is not in it"
             return

@@ -27,6 +27,8 @@ _BESIDE = ("", "-wal", "-shm", "-journal")
 
 def folder_for(database: str, given: str | None) -> str:
     """Return the folder for new archives, made if it is not there; durable when it returns."""
+    if given == "":
+        raise InvalidInput("the folder for archives has no name; leave it out, or name one")
     folder = holder.located(database) + FOLDER if given is None else os.path.realpath(given)
     _check_text(folder)
     try:
