@@ -97,6 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(finding.text())
         verdict = f"{len(found)} findings" if found else "every history conforms"
         print(f"{len(histories.runs)} runs, {_rows(histories)} rows: {verdict}")
+        if histories.archived:
+            print(f"{histories.archived} more runs are archived, and were not looked at")
     return DIFFERS if found else CONFORMS
 
 
@@ -109,6 +111,7 @@ def _as_json(histories: Histories, found: list[Finding]) -> dict[str, object]:
         "conforms": not found,
         "findings": [finding._asdict() for finding in found],
         "rows": _rows(histories),
+        "archived": histories.archived,
         "runs": len(histories.runs),
     }
 

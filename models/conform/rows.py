@@ -73,6 +73,8 @@ class Histories(NamedTuple):
     runs: tuple[RunOf, ...]
     strays: tuple[int, ...] = ()
     """The numbers under which there are steps or events, and no run."""
+    archived: int = 0
+    """Runs that have left for an archive, and are not among them."""
 
 
 class Finding(NamedTuple):
@@ -121,6 +123,7 @@ def histories(tables: dict[str, list[dict[str, object]]]) -> Histories:
             if _number(run, "run") not in archived
         ),
         strays=tuple(sorted({*rows, *steps} - {_number(run, "run") for run in tables["run"]})),
+        archived=len(archived),
     )
 
 

@@ -20,6 +20,7 @@ from models.conform.clock import bound_has_passed, window_is_open
 from models.conform.path import key_of
 from models.conform.rows import Finding, Histories, Row, RunOf, Stamp, StepOf, read
 from models.graph.plans import TERMS
+from tests.storage.archives import copy_with_archives, rows_of_archived
 from tests.storage.histories import KINDS, copy_of, every_head, every_kind, forger, reforge
 
 WRITERS = {1: b"\x01" * 16, 2: b"\x02" * 16}
@@ -392,3 +393,13 @@ def test_a_damaged_file_is_judged_or_refused_and_never_a_traceback(lived: Path) 
 def test_every_contract_of_a_permitted_row_can_be_judged() -> None:
     contracts = {key[0].value for key in PERMITTED if key[0] is not None}
     assert contracts == {terms.contract.value for terms in TERMS.values()}
+
+
+def test_archived_runs_are_said_to_be_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = copy_with_archives(tmp_path)
+    assert main([str(path)]) == 0
+    told = capsys.readouterr().out
+    left = len(rows_of_archived(path))
+    assert f"{left} more runs are archived, and were not looked at" in told
