@@ -62,9 +62,6 @@ values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- name: run
 select run, id, plan, steps, attempts_max, adapters, hint, epoch, writer, wall_ns, boot_ns, hash from runs where id = ?
 
--- name: archived_count
-select count(*) from archived
-
 -- name: run_hash
 select hash from runs where run = ?
 

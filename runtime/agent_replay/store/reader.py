@@ -129,8 +129,8 @@ class Reader:
     def archived_count(self) -> int:
         """Return how many runs are in archives."""
         with self._reading():
-            ((count,),) = self.connection.execute(QUERIES["archived_count"])
-            return int(count)
+            chain = self.connection.execute(QUERIES["chain"], ("archived",))
+            return sum(int(count) for count, _ in chain)
 
     def orphans(self) -> list[str]:
         """Return the archives beside the database that it does not refer to."""
