@@ -128,6 +128,15 @@ class StatefulRuntime(RuleBasedStateMachine):
         self._needs_process()
         self.lab.cancel(self._name(number), doings)
 
+    @precondition(lambda self: len(self._names) < RUNS_MAX)
+    @rule(steps=_plans, doings=_doings, then=_calm)
+    def start_and_cancel(self, steps: list[Brief], doings: Doings, then: Doings) -> None:
+        """Ask a run to be cancelled wherever its first process has left it, as amid a call."""
+        self.start(steps, doings)
+        name = self._names[-1]
+        self._needs_process()
+        self.lab.cancel(name, then)
+
     @precondition(_has_runs)
     @rule(number=_any_run, event=_evidence, wrong=_wrongs, honest=st.booleans(), doings=_calm)
     def settle(
