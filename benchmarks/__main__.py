@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import bars, machine, page, picture, table
+from benchmarks.timing import say
 from crashtests import output
 from crashtests.about import about
 
@@ -29,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     size = _size(given)
     place = given.place
     place.mkdir(parents=True, exist_ok=True)
-    measures = bars.measures(size, place, _say)
+    measures = bars.measures(size, place, say)
     if given.list:
         print(*measures, *bars.GROUPS, sep="\n")
         return 0
@@ -101,10 +102,6 @@ def _record(
         "measures": measured,
         "bars": bars.judged(measured, size),
     }
-
-
-def _say(words: str) -> None:
-    print(f"  {words}", file=sys.stderr, flush=True)
 
 
 def _in_words(record: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +16,11 @@ Sample = Callable[[Path], float]
 """Does the work in an empty folder, and returns what was measured."""
 
 Say = Callable[[str], None]
+
+
+def say(words: str) -> None:
+    """Show how far it is, apart from what is printed at the end."""
+    print(f"  {words}", file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Any
 
 from benchmarks import machine, page, picture
 from benchmarks.peers import environments, measures, table
+from benchmarks.timing import say
 from crashtests import output
 from crashtests.about import about
 
@@ -53,12 +54,12 @@ def _record(size: measures.Size, place: Path, only: list[str]) -> dict[str, Any]
         if only and peer.name not in only:
             continue
         try:
-            pythons[peer.name] = environments.python_of(peer, _say)
+            pythons[peer.name] = environments.python_of(peer, say)
             versions[peer.name] = environments.version(peer)
         except environments.Unavailable as error:
             unavailable[peer.name] = str(error)
     made, described, begun = about(place), machine.described(), time.monotonic()
-    measured = measures.all_of(size, pythons, place, _say)
+    measured = measures.all_of(size, pythons, place, say)
     return {
         "about": made,
         "machine": described,
@@ -76,10 +77,6 @@ def _write(record: dict[str, Any], place: Path) -> None:
     drawn = picture.ratios(table.factors(record), "How many times as fast as each peer")
     place.with_suffix(".svg").write_text(drawn, encoding="utf-8")
     page.renew("make bench-peers", table.tables(record))
-
-
-def _say(text: str) -> None:
-    print(f"  {text}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

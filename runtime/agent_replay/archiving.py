@@ -104,7 +104,7 @@ def _archived(
     for batch in _batches(leavers):
         with runtime._turns.idle(leaver.run for leaver in batch) as idle:
             # Another thread may have archived some since they were listed.
-            there = [one for one in batch if leaving.standing(runtime._store, one.run)[1] is None]
+            there = [one for one in batch if not leaving.has_left(runtime._store, one.number)]
             runs = [leaver for leaver in there if leaver.run in idle]
             if named and len(runs) < len(there):
                 busy = next(leaver.run for leaver in there if leaver.run not in idle)

@@ -94,6 +94,21 @@ def numbered(count: int, plan: Json = ONE) -> Iterator[tuple[str, Json]]:
     return ((f"r{number}", plan) for number in range(count))
 
 
+def waiting_behind_the_first(tools: Tools) -> tuple[threading.Barrier, threading.Event]:
+    """Let the calls of all runs but r0 wait: two of them and the caller for each other, and then
+    until they are let go."""
+    inside, let_go = threading.Barrier(3), threading.Event()
+
+    def act(request: Request) -> Json:
+        if request.run != "r0":
+            inside.wait(WAIT_SECONDS)
+            assert let_go.wait(WAIT_SECONDS)
+        return request.step
+
+    tools.act = act
+    return inside, let_go
+
+
 def outcome_of(finished: Finished) -> Outcome:
     assert finished.error is None
     assert finished.outcome is not None
@@ -415,13 +430,7 @@ def test_closing_it_stops_runs_between_two_steps_and_loses_nothing(
     tools: Tools, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that is told to stop writes the answer that it has, and requests nothing more."""
-    inside, let_go = threading.Barrier(3), threading.Event()
-
-    def act(request: Request) -> Json:
-        if request.run != "r0":
-            inside.wait(WAIT_SECONDS)
-            assert let_go.wait(WAIT_SECONDS)
-        return request.step
+    inside, let_go = waiting_behind_the_first(tools)
 
     stop = many._Crew.stop
 
@@ -431,7 +440,6 @@ def test_closing_it_stops_runs_between_two_steps_and_loses_nothing(
         stop(crew)
         let_go.set()
 
-    tools.act = act
     with tools.open() as runtime:
         done = runtime.run_many(numbered(100, TWO), workers=2)
         assert next(done).run == "r0"
@@ -495,19 +503,12 @@ def test_leaving_the_loop_waits_for_what_is_under_way(tools: Tools) -> None:
 
 def test_an_interruption_while_it_is_told_that_it_stops_does_not_wait(tools: Tools) -> None:
     """That is the second one: nobody is kept waiting for a tool after it."""
-    inside, let_go = threading.Barrier(3), threading.Event()
-
-    def act(request: Request) -> Json:
-        if request.run != "r0":
-            inside.wait(WAIT_SECONDS)
-            assert let_go.wait(WAIT_SECONDS)
-        return request.step
+    inside, let_go = waiting_behind_the_first(tools)
 
     def interrupted_again() -> None:
         assert workers_alive() != []
         raise KeyboardInterrupt
 
-    tools.act = act
     with tools.open() as runtime:
         done = runtime.run_many(numbered(100, TWO), workers=2, on_stop=interrupted_again)
         assert next(done).run == "r0"

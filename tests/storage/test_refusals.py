@@ -26,7 +26,7 @@ from agent_replay import (
     UnusableDatabase,
 )
 from agent_replay.store import connection as connections
-from agent_replay.store import files, holder, inserts, lock
+from agent_replay.store import files, holder, inserts
 from agent_replay.store.commits import Commits
 from agent_replay.store.connection import APPLICATION_ID, SCHEMA_VERSION, connect_writer, gate
 from agent_replay.store.database import Database
@@ -261,7 +261,7 @@ def test_a_lock_on_something_else(tmp_path: Path, place: str) -> None:
 def test_a_file_that_was_replaced_again_and_again(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock, "_is_still", lambda _place, _identity: False)
+    monkeypatch.setattr(holder, "is_still", lambda _place, _identity: False)
     assert said(lambda: WriterLock.acquire(place)) == (
         f"{place}: the file was replaced 100 times while it was being locked; find out which "
         "program does that"

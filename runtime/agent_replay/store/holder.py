@@ -61,6 +61,14 @@ def identity_of(path: str) -> Identity:
     return _identity(os.stat(path))
 
 
+def is_still(path: str, identity: Identity) -> bool:
+    """Return whether a path leads to that file, and not to another or nowhere."""
+    try:
+        return identity_of(path) == identity
+    except OSError:
+        return False
+
+
 def identity_of_descriptor(descriptor: int) -> Identity:
     """Return which file a descriptor is of."""
     return _identity(os.fstat(descriptor))

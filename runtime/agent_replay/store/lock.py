@@ -96,7 +96,7 @@ class WriterLock:
         Where locks are weak this takes the lock again if a close has dropped it.
         """
         self.check_process()
-        if not _is_still(self.path, self.identity):
+        if not holder.is_still(self.path, self.identity):
             raise UnusableDatabase(
                 f"{self.path}: the file that this process writes to is no longer there, or another "
                 "was put in its place; stop, and put it back before anything else is written"
@@ -167,7 +167,10 @@ def _try(place: str, commands: LockCommands, busy_seconds: float, *, wait: bool)
     try:
         descriptor = _borrow(place)
         _lock(place, commands, descriptor, busy_seconds, wait=wait)
-        if _is_still(place, identity) and holder.identity_of_descriptor(descriptor) == identity:
+        if (
+            holder.is_still(place, identity)
+            and holder.identity_of_descriptor(descriptor) == identity
+        ):
             _check_plain(place, descriptor)
             return descriptor
     except BaseException:
@@ -248,13 +251,6 @@ def _let_go(commands: LockCommands, descriptor: int, identity: Identity) -> None
             holder.set_lock(commands, descriptor, fcntl.F_UNLCK, *_SHARED_BYTES, wait=False)
         holder.give_back(descriptor)
     holder.withdraw(identity)
-
-
-def _is_still(place: str, identity: Identity) -> bool:
-    try:
-        return holder.identity_of(place) == identity
-    except OSError:
-        return False
 
 
 def _is_exact(commands: LockCommands) -> bool:

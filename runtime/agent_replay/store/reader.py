@@ -146,7 +146,7 @@ class Reader:
 
         with self._reading():
             at_work = self.writer_at_work() is not None
-            return list(leftover.leftovers(self.connection, at_work=at_work))
+            return list(leftover.judged(self.connection, self.orphans(), at_work=at_work))
 
     def unfinished(self, *, after: int = 0, limit: int = 500) -> list[tuple[int, str]]:
         """Return number and id of unfinished runs with a number above `after`, in order.

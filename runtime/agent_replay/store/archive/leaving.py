@@ -48,11 +48,7 @@ def leave(store: Store, made: Made, *, database: str, now_ns: int) -> None:
 
 def _check_place(made: Made) -> None:
     """Raise `ArchiveError` unless the file that was verified still has its name."""
-    try:
-        there = holder.identity_of(made.path)
-    except OSError:
-        there = None
-    if there != made.file:
+    if not holder.is_still(made.path, made.file):
         raise ArchiveError(
             f"{made.path}: the archive was taken away before its runs had left; they stay in the "
             "database"
@@ -81,6 +77,12 @@ def ended(store: Store, *, before_ns: int, after: int, limit: int) -> list[tuple
     """Return number, id and events of runs that ended by then, with a number above `after`."""
     with store._lock, store._reading():
         return list(store.connection.execute(QUERIES["ended"], (after, before_ns, limit)))
+
+
+def has_left(store: Store, run: int) -> bool:
+    """Return whether the run of that number is archived."""
+    with store._lock, store._reading():
+        return any(True for _ in store.connection.execute(QUERIES["is_archived"], (run,)))
 
 
 def standing(store: Store, run_id: str) -> tuple[Head | None, Archived | None]:

@@ -7,13 +7,12 @@ superfluous before every run in it was found elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import apsw
 
 from agent_replay.errors import ReplayError
-from agent_replay.store.archive import place
 from agent_replay.store.archive.checking import ArchiveCheck
 from agent_replay.store.archive.record import find_archived
 from agent_replay.store.schema import read_identity
@@ -27,22 +26,22 @@ class Leftover(NamedTuple):
     says: str
 
 
-def leftovers(connection: apsw.Connection, *, at_work: bool) -> Iterator[Leftover]:
-    """Yield the archives beside a database to which no row refers; each is gone through.
+def judged(
+    connection: apsw.Connection, orphans: Iterable[str], *, at_work: bool
+) -> Iterator[Leftover]:
+    """Yield what each of these archives is, to which no row refers; they are gone through.
 
     `at_work` says that a writer holds the database: then a file may just be in the making.
     """
-    database = str(connection.filename)
-    referred = [str(file) for (file,) in connection.execute(QUERIES["archived_files"])]
-    for path in place.orphans(database, referred):
-        says = _judged(connection, path, database)
+    for path in orphans:
+        says = _in_words(connection, path)
         if at_work:
             says += ". A process holds the database: leave the file alone until that has ended"
         yield Leftover(path, says)
 
 
-def _judged(connection: apsw.Connection, path: str, database: str) -> str:
-    check = ArchiveCheck(path, database=database)
+def _in_words(connection: apsw.Connection, path: str) -> str:
+    check = ArchiveCheck(path, database=str(connection.filename))
     try:
         finding = next(check.findings(), None)
     except ReplayError as error:
